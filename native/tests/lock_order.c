@@ -55,7 +55,7 @@ static void each_once(struct lt_thread *t)
     CHECK(order->stack);
     CHECK_EQUAL(order->seen[0], t->birth << 32 | order_state(t)->segment);
     /* The order is not noted again by a thread that has forgotten that it knows the order. */
-    memset(order_state(t)->known, 0, sizeof(uint32_t) << ORDER_KNOWN_BITS);
+    memset(order_state(t)->cache, 0, sizeof(uint32_t) << ORDER_KNOWN_BITS);
     take(t, key_number(0), false);
     take(t, key_number(1), true);
     take(t, key_number(2), false);

@@ -58,6 +58,8 @@ def _of_sources() -> Iterator[Finding]:
             yield from _of_python(path, source)
         elif path.suffix in C:
             yield from in_file(path, names.old_words_in_c(source))
+            if any(path.is_relative_to(folder) for folder in names.NAMED_FOLDERS):
+                yield from in_file(path, names.vague_names_in_c(source))
         if path.suffix in PYTHON and path.parts[0] in PRODUCT:
             product[path] = source
     for top in PRODUCT:

@@ -15,6 +15,9 @@ OLD_WORDS = re.compile(
     r"(^|_)(look|looked|told|shown|asked|knots?|judged|around|spent|outside|births|lineage"
     r"|neighbours?|alarms?|unseen|picture|at_least|for_s|blockers?|bare|places?)(_|$)"
 )
+#: Names that say nothing of what a variable holds, in folders of C that are done with them.
+VAGUE_NAMES = re.compile(r"\b(at|found|known|of|one|told)\b")
+NAMED_FOLDERS = ("native/src",)
 _C_TEXT = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|/\*.*?\*/|//[^\n]*', re.DOTALL)
 #: Private names that tests may read, each with the reason.
 PRIVATE_NAMES = {
@@ -51,11 +54,22 @@ def _defined(source: str) -> Iterator[tuple[int, str]]:
 
 def old_words_in_c(code: str) -> Iterator[Fault]:
     """Yield the functions, variables, fields, macros and constants named before the terms."""
-    without_text = _C_TEXT.sub(lambda found: " " + "\n" * found[0].count("\n"), code)
-    for number, line in enumerate(without_text.splitlines(), 1):
+    for number, line in _lines_without_text(code):
         for name in re.findall(r"[A-Za-z_]\w*", line):
             if OLD_WORDS.search(name.lower()):
                 yield Fault(number, f"an old word: {name}")
+
+
+def vague_names_in_c(code: str) -> Iterator[Fault]:
+    """Yield the variables and fields whose name does not say what they hold."""
+    for number, line in _lines_without_text(code):
+        for name in VAGUE_NAMES.findall(line):
+            yield Fault(number, f"a vague name: {name}")
+
+
+def _lines_without_text(code: str) -> Iterator[tuple[int, str]]:
+    without_text = _C_TEXT.sub(lambda text: " " + "\n" * text[0].count("\n"), code)
+    yield from enumerate(without_text.splitlines(), 1)
 
 
 def private_names(source: str) -> Iterator[Fault]:

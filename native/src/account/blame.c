@@ -15,30 +15,30 @@ static inline int64_t sum(uint64_t word, uint64_t now)
 
 struct blame_due blame_take(uint32_t id, uint64_t now, uint64_t since, bool shared)
 {
-    struct blame_due found = {.waiters = 1};
+    struct blame_due result = {.waiters = 1};
     struct lt_lock *lock = id ? array_at(&lt_shm->locks, id) : NULL;
     if (!lock)
-        return found;
+        return result;
     fetch_to_write(lock);
     uint64_t word = __atomic_load_n(&lock->waits, __ATOMIC_RELAXED);
     int64_t due = word ? sum(word, blame_units(now)) : 0;
     if (due <= 0)
-        return found;
+        return result;
     if (word & WAITS_MASK)
-        found.waiters = (uint32_t)(word & WAITS_MASK);
+        result.waiters = (uint32_t)(word & WAITS_MASK);
     int64_t charged = due;
     if (since) {
-        int64_t limit = (int64_t)(found.waiters * (blame_units(now) - blame_units(since)));
+        int64_t limit = (int64_t)(result.waiters * (blame_units(now) - blame_units(since)));
         charged = due < limit ? due : limit;
     }
     if (charged < 0)
         charged = 0;
-    found.has_new = word & WAITS_NEW;
+    result.has_new = word & WAITS_NEW;
     uint64_t taken = (uint64_t)(shared ? charged : due) << LT_WAITS_BITS;
     uint64_t no_longer_new = shared ? 0 : word & WAITS_NEW;
     __atomic_fetch_add(&lock->waits, taken - no_longer_new, __ATOMIC_RELAXED);
-    found.ticks = (uint64_t)charged << lt_clock.wait_shift;
-    return found;
+    result.ticks = (uint64_t)charged << lt_clock.wait_shift;
+    return result;
 }
 
 /* The call site becomes a stack of one frame. If the thread waited for another lock meanwhile, that

@@ -53,10 +53,10 @@ static inline void blame_note_new(struct lt_lock *lock, uint64_t before)
  * `is_held`: another thread may have the lock. If not, the wait begins during no hold. */
 static inline bool blame_wait_begins(struct lt_lock *lock, uint64_t start, bool is_held)
 {
-    uint64_t one = blame_waiter(start);
-    uint64_t before = __atomic_fetch_add(&lock->waits, one, __ATOMIC_RELAXED);
+    uint64_t waiter = blame_waiter(start);
+    uint64_t before = __atomic_fetch_add(&lock->waits, waiter, __ATOMIC_RELAXED);
     if (UNLIKELY((before & WAITS_MASK) >= WAITS_MAX)) {
-        __atomic_fetch_sub(&lock->waits, one, __ATOMIC_RELAXED);
+        __atomic_fetch_sub(&lock->waits, waiter, __ATOMIC_RELAXED);
         return false;
     }
     if (LIKELY(is_held))

@@ -145,8 +145,8 @@ static struct lt_lock *foreign(struct lt_thread *t, uint64_t key)
     struct lt_lock *lock = lock_find(key);
     if (!lock)
         return NULL;
-    bool known = __atomic_load_n(&lock->foreign_releases, __ATOMIC_RELAXED) != 0;
-    return known || held_by_others(key, t) ? lock : NULL;
+    bool has_foreign = __atomic_load_n(&lock->foreign_releases, __ATOMIC_RELAXED) != 0;
+    return has_foreign || held_by_others(key, t) ? lock : NULL;
 }
 
 /* Whether a hold that began without a wait is recorded at level "contended". A reader wants such

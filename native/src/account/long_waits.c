@@ -28,37 +28,37 @@ static struct lt_long_wait *entries_of(struct lt_thread *t)
     return state->long_waits;
 }
 
-static uint32_t alike(const struct lt_long_wait *entries, const struct lt_long_wait *one)
+static uint32_t count_alike(const struct lt_long_wait *entries, const struct lt_long_wait *entry)
 {
     uint32_t count = 0;
     for (const struct lt_long_wait *each = entries; each < entries + LT_LONG_WAITS; each++)
-        count += each->lock == one->lock && each->is_notable == one->is_notable;
+        count += each->lock == entry->lock && each->is_notable == entry->is_notable;
     return count;
 }
 
-/* Of two entries with as many alike: whether `one` gives way before `other`. */
-static bool goes_before(const struct lt_long_wait *one, const struct lt_long_wait *other)
+/* Of two entries with as many alike: whether `entry` gives way before `other`. */
+static bool goes_before(const struct lt_long_wait *entry, const struct lt_long_wait *other)
 {
-    if (one->is_notable != other->is_notable)
-        return !one->is_notable;
-    return one->number < other->number;
+    if (entry->is_notable != other->is_notable)
+        return !entry->is_notable;
+    return entry->number < other->number;
 }
 
 /* A free entry, else the one that gives way to a new wait. */
 static struct lt_long_wait *entry_for_new(struct lt_long_wait *entries)
 {
-    struct lt_long_wait *found = NULL;
+    struct lt_long_wait *result = NULL;
     uint32_t most = 0;
     for (struct lt_long_wait *each = entries; each < entries + LT_LONG_WAITS; each++) {
         if (!each->number)
             return each;
-        uint32_t count = alike(entries, each);
-        if (count > most || (count == most && goes_before(each, found))) {
-            found = each;
+        uint32_t count = count_alike(entries, each);
+        if (count > most || (count == most && goes_before(each, result))) {
+            result = each;
             most = count;
         }
     }
-    return found;
+    return result;
 }
 
 void long_wait_note(struct lt_thread *t, const struct lock_event *event)

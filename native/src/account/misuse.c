@@ -24,10 +24,10 @@ static struct lt_misuse *find(const struct lt_misuse *like)
 {
     uint32_t count = __atomic_load_n(&lt_shm->misuses.count, __ATOMIC_ACQUIRE);
     for (uint32_t i = 0; i < count; i++) {
-        struct lt_misuse *one = array_at(&lt_shm->misuses, i);
-        if (one && __atomic_load_n(&one->kind, __ATOMIC_ACQUIRE) == like->kind &&
-            one->lock == like->lock && one->stack == like->stack)
-            return one;
+        struct lt_misuse *misuse = array_at(&lt_shm->misuses, i);
+        if (misuse && __atomic_load_n(&misuse->kind, __ATOMIC_ACQUIRE) == like->kind &&
+            misuse->lock == like->lock && misuse->stack == like->stack)
+            return misuse;
     }
     return NULL;
 }
@@ -37,18 +37,18 @@ static void add(const struct lt_misuse *like)
 {
     uint32_t index;
     __atomic_fetch_add(&lt_shm->misuses_changed, 1, __ATOMIC_RELEASE);
-    struct lt_misuse *one = find(like);
-    if (!one && lt_shm->misuses.count < LT_MISUSES &&
-        (one = array_push(&lt_shm->misuses, &index))) {
-        one->lock = like->lock;
-        one->stack = like->stack;
-        one->tid = like->tid;
-        one->other = like->other;
-        one->first = like->first;
-        __atomic_store_n(&one->kind, like->kind, __ATOMIC_RELEASE);
+    struct lt_misuse *misuse = find(like);
+    if (!misuse && lt_shm->misuses.count < LT_MISUSES &&
+        (misuse = array_push(&lt_shm->misuses, &index))) {
+        misuse->lock = like->lock;
+        misuse->stack = like->stack;
+        misuse->tid = like->tid;
+        misuse->other = like->other;
+        misuse->first = like->first;
+        __atomic_store_n(&misuse->kind, like->kind, __ATOMIC_RELEASE);
     }
-    if (one)
-        __atomic_fetch_add(&one->count, 1, __ATOMIC_RELAXED);
+    if (misuse)
+        __atomic_fetch_add(&misuse->count, 1, __ATOMIC_RELAXED);
 }
 
 void misuse_note(struct lt_thread *t, enum lt_misuse_kind kind, uint64_t key, uint32_t other,
@@ -77,15 +77,15 @@ static bool is_kept(const struct lt_held *held)
     return lock && !robust && !lock->destroyed && !lock_is_distrusted(held->lock);
 }
 
-/* The next kept lock of the list from byte `*at` on, or NULL. The list of an earlier epoch may have
- * missed releases: the library was dormant meanwhile. */
-static const struct lt_held *next_kept(struct lt_thread *dead, uint32_t *at)
+/* The next kept lock of the list from byte `*offset` on, or NULL. The list of an earlier epoch may
+ * have missed releases: the library was dormant meanwhile. */
+static const struct lt_held *next_kept(struct lt_thread *dead, uint32_t *offset)
 {
     if (epoch_of(dead->mode) != epoch_of(current_mode()))
         return NULL;
-    while (*at < dead->held_top) {
-        const struct lt_held *held = held_at(dead, *at);
-        *at += (uint32_t)sizeof *held;
+    while (*offset < dead->held_top) {
+        const struct lt_held *held = held_at(dead, *offset);
+        *offset += (uint32_t)sizeof *held;
         if (is_kept(held))
             return held;
     }
@@ -94,15 +94,15 @@ static const struct lt_held *next_kept(struct lt_thread *dead, uint32_t *at)
 
 bool misuse_has_kept(struct lt_thread *dead)
 {
-    uint32_t at = 0;
-    return next_kept(dead, &at) != NULL;
+    uint32_t offset = 0;
+    return next_kept(dead, &offset) != NULL;
 }
 
 void misuse_note_kept(struct lt_thread *dead)
 {
-    uint32_t at = 0;
+    uint32_t offset = 0;
     const struct lt_held *held;
-    while ((held = next_kept(dead, &at)))
+    while ((held = next_kept(dead, &offset)))
         add(&(struct lt_misuse){.kind = LT_MISUSE_KEPT,
                                 .lock = held->lock,
                                 .stack = held->site ? stack_id(&held->site, 1) : 0,

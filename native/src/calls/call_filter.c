@@ -37,7 +37,7 @@ static uint32_t working; /* a thread changes the table */
 /* Finds the loaded file of an address. glibc 2.35 and later have the function, which takes no lock.
  */
 #ifdef DLFO_STRUCT_HAS_EH_DBASE
-static int (*find_object)(void *address, struct dl_find_object *found);
+static int (*find_object)(void *address, struct dl_find_object *object);
 #endif
 
 void call_filter_init(void)
@@ -57,19 +57,19 @@ void call_filter_init(void)
 
 static uint64_t *entry_of(uint64_t function)
 {
-    uint64_t at = call_filter_hash(function);
-    while (lt_call_filter.table[at] && lt_call_filter.table[at] << 1 != function << 1)
-        at = (at + 1) % CAPACITY;
-    return &lt_call_filter.table[at];
+    uint64_t index = call_filter_hash(function);
+    while (lt_call_filter.table[index] && lt_call_filter.table[index] << 1 != function << 1)
+        index = (index + 1) % CAPACITY;
+    return &lt_call_filter.table[index];
 }
 
 /* The first entry on the way of a function that no loaded function has. */
 static uint64_t *unused_entry(uint64_t function)
 {
-    uint64_t at = call_filter_hash(function);
-    while (lt_call_filter.table[at] > GONE)
-        at = (at + 1) % CAPACITY;
-    return &lt_call_filter.table[at];
+    uint64_t index = call_filter_hash(function);
+    while (lt_call_filter.table[index] > GONE)
+        index = (index + 1) % CAPACITY;
+    return &lt_call_filter.table[index];
 }
 
 static void note_unnamed(void)
@@ -136,13 +136,14 @@ static int find_in_list(struct dl_phdr_info *info, size_t size, void *argument)
 static bool find_module(struct search *search)
 {
 #ifdef DLFO_STRUCT_HAS_EH_DBASE
-    struct dl_find_object found;
+    struct dl_find_object object;
     if (find_object) {
-        if (find_object((void *)search->function, &found) != 0)
+        if (find_object((void *)search->function, &object) != 0)
             return false;
-        search->module = (struct module){(uint64_t)found.dlfo_map_start,
-                                         (uint64_t)found.dlfo_map_end, found.dlfo_link_map->l_addr};
-        keep_path(search, found.dlfo_link_map->l_name);
+        search->module =
+            (struct module){(uint64_t)object.dlfo_map_start, (uint64_t)object.dlfo_map_end,
+                            object.dlfo_link_map->l_addr};
+        keep_path(search, object.dlfo_link_map->l_name);
         return true;
     }
 #endif
@@ -199,9 +200,9 @@ static bool is_full(void)
 
 bool call_filter_find(uint64_t function)
 {
-    uint64_t known = *entry_of(function), signals;
-    if (known)
-        return known >> CALL_WANTED_BIT;
+    uint64_t entry = *entry_of(function), signals;
+    if (entry)
+        return entry >> CALL_WANTED_BIT;
     /* The call is not counted. */
     if (__atomic_load_n(&working, __ATOMIC_RELAXED) || is_full() || !begin_work(&signals))
         return false;

@@ -28,7 +28,7 @@ static struct lt_calls *ended; /* the tree of all ended threads */
 static struct {
     uint32_t in_use;
     uint32_t count;
-    uint64_t at; /* ticks of the fork */
+    uint64_t ticks; /* ticks of the fork */
     struct traced call[INHERITED_MAX];
 } inherited;
 
@@ -399,7 +399,7 @@ void calls_before_fork(void)
     calls_state.forks = calls && !__atomic_exchange_n(&inherited.in_use, 1, __ATOMIC_ACQUIRE);
     if (!calls_state.forks)
         return; /* another thread forks now: then the child begins without open calls */
-    inherited.at = lt_now();
+    inherited.ticks = lt_now();
     inherited.count = 0;
     for (uint32_t i = 1; i < calls->depth && inherited.count < INHERITED_MAX; i++) {
         const struct lt_call_frame *frame = &call_tree_of(calls)->frames[i];
@@ -424,6 +424,6 @@ void calls_inherit(void)
     struct lt_calls *calls = count ? calls_begin(false) : NULL;
     for (uint32_t i = 0; calls && i < count; i++) {
         call_begins(calls, &inherited.call[i]);
-        upper_frame(calls)->begin = inherited.at;
+        upper_frame(calls)->begin = inherited.ticks;
     }
 }

@@ -20,11 +20,11 @@ static uint64_t entry_bytes(uint64_t bits)
 static struct lt_call **entry_of(struct call_table *table, uint32_t parent, uint64_t function)
 {
     uint64_t hash = (function ^ (uint64_t)parent << 40) * 0x9e3779b97f4a7c15u;
-    uint64_t at = hash >> (64 - table->bits), mask = (1u << table->bits) - 1;
-    for (;; at = (at + 1) & mask) {
-        const struct lt_call *node = __atomic_load_n(&table->entry[at], __ATOMIC_ACQUIRE);
+    uint64_t index = hash >> (64 - table->bits), mask = (1u << table->bits) - 1;
+    for (;; index = (index + 1) & mask) {
+        const struct lt_call *node = __atomic_load_n(&table->entry[index], __ATOMIC_ACQUIRE);
         if (!node || (node->parent == parent && node->function == function))
-            return &table->entry[at];
+            return &table->entry[index];
     }
 }
 

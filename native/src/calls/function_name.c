@@ -5,7 +5,7 @@
 #include <string.h>
 
 struct text {
-    char *at;
+    char *cursor;
     size_t room; /* with the zero at the end */
     bool has_components;
 };
@@ -19,12 +19,12 @@ static void add(struct text *to, const char *from, size_t length)
 {
     if (to->has_components)
         for (int i = 0; i < 2 && to->room > 1; i++, to->room--)
-            *to->at++ = ':';
+            *to->cursor++ = ':';
     to->has_components = true;
     if (length >= to->room)
         length = to->room - 1;
-    memcpy(to->at, from, length);
-    to->at += length;
+    memcpy(to->cursor, from, length);
+    to->cursor += length;
     to->room -= length;
 }
 
@@ -36,51 +36,52 @@ static bool is_rust_hash(const char *component, size_t length)
 
 /* Skips template arguments: I ... E, with further ones inside. Names inside may have an I or an E,
  * so each name is skipped as a whole. */
-static const char *skip_arguments(const char *at)
+static const char *skip_arguments(const char *cursor)
 {
     unsigned depth = 0;
     do {
-        if (is_digit(*at)) {
+        if (is_digit(*cursor)) {
             size_t length = 0;
-            for (; is_digit(*at) && length < 1 << 20; at++)
-                length = length * 10 + (size_t)(*at - '0');
-            for (; length && *at; length--)
-                at++;
+            for (; is_digit(*cursor) && length < 1 << 20; cursor++)
+                length = length * 10 + (size_t)(*cursor - '0');
+            for (; length && *cursor; length--)
+                cursor++;
             continue;
         }
-        if (*at == 'I' || *at == 'N' || *at == 'X' || *at == 'L' || *at == 'J' || *at == 'F')
+        if (*cursor == 'I' || *cursor == 'N' || *cursor == 'X' || *cursor == 'L' ||
+            *cursor == 'J' || *cursor == 'F')
             depth++;
-        else if (*at == 'E')
+        else if (*cursor == 'E')
             depth--;
-        if (*at == 'S' && at[1] && at[1] != '_')
-            at++; /* St, Sa: not an argument of its own */
-        if (*at)
-            at++;
-    } while (*at && depth);
-    return at;
+        if (*cursor == 'S' && cursor[1] && cursor[1] != '_')
+            cursor++; /* St, Sa: not an argument of its own */
+        if (*cursor)
+            cursor++;
+    } while (*cursor && depth);
+    return cursor;
 }
 
 /* One component with its length before it; NULL if there is none. */
-static const char *read_component(const char *at, struct text *to)
+static const char *read_component(const char *cursor, struct text *to)
 {
     static const char anonymous[] = "_GLOBAL__N_";
     size_t length = 0;
-    for (; is_digit(*at) && length < 1 << 20; at++)
-        length = length * 10 + (size_t)(*at - '0');
-    if (!length || strnlen(at, length) < length)
+    for (; is_digit(*cursor) && length < 1 << 20; cursor++)
+        length = length * 10 + (size_t)(*cursor - '0');
+    if (!length || strnlen(cursor, length) < length)
         return NULL;
     bool is_anonymous =
-        length >= sizeof anonymous - 1 && strncmp(at, anonymous, sizeof anonymous - 1) == 0;
-    if (!is_anonymous && !is_rust_hash(at, length))
-        add(to, at, length);
-    return at + length;
+        length >= sizeof anonymous - 1 && strncmp(cursor, anonymous, sizeof anonymous - 1) == 0;
+    if (!is_anonymous && !is_rust_hash(cursor, length))
+        add(to, cursor, length);
+    return cursor + length;
 }
 
 /* The class's own name, of a constructor or a destructor. */
 static void add_special(struct text *to, const char *name, bool is_destructor)
 {
     char class[FUNCTION_NAME_MAX];
-    const char *end = to->at, *start = end;
+    const char *end = to->cursor, *start = end;
     while (start > name && start[-1] != ':')
         start--;
     size_t length = (size_t)(end - start);
@@ -92,30 +93,30 @@ static void add_special(struct text *to, const char *name, bool is_destructor)
 }
 
 /* The components after _Z or _ZN. */
-static void read_components(const char *at, bool is_nested, struct text *to, const char *name)
+static void read_components(const char *cursor, bool is_nested, struct text *to, const char *name)
 {
-    while (at && *at) {
-        if (is_digit(*at)) {
-            at = read_component(at, to);
+    while (cursor && *cursor) {
+        if (is_digit(*cursor)) {
+            cursor = read_component(cursor, to);
             if (!is_nested)
                 return;
-        } else if (*at == 'S' && at[1] == 't') {
+        } else if (*cursor == 'S' && cursor[1] == 't') {
             add(to, "std", 3);
-            at += 2;
-            is_nested = is_nested || is_digit(*at);
-        } else if (*at == 'S') { /* a component that was named before, inside of arguments */
-            at += strcspn(at, "_") + 1;
-        } else if (*at == 'I') {
-            at = skip_arguments(at);
-        } else if (*at == 'L' || *at == 'K' || *at == 'V' || *at == 'r' || *at == 'R' ||
-                   *at == 'O') {
-            at++;
-        } else if ((*at == 'C' || *at == 'D') && is_digit(at[1])) {
-            add_special(to, name, *at == 'D');
-            at += 2;
-        } else if (*at == 'B' && is_digit(at[1])) { /* an ABI tag */
-            struct text nothing = {.at = (char[8]){0}, .room = 1};
-            at = read_component(at + 1, &nothing);
+            cursor += 2;
+            is_nested = is_nested || is_digit(*cursor);
+        } else if (*cursor == 'S') { /* a component that was named before, inside of arguments */
+            cursor += strcspn(cursor, "_") + 1;
+        } else if (*cursor == 'I') {
+            cursor = skip_arguments(cursor);
+        } else if (*cursor == 'L' || *cursor == 'K' || *cursor == 'V' || *cursor == 'r' ||
+                   *cursor == 'R' || *cursor == 'O') {
+            cursor++;
+        } else if ((*cursor == 'C' || *cursor == 'D') && is_digit(cursor[1])) {
+            add_special(to, name, *cursor == 'D');
+            cursor += 2;
+        } else if (*cursor == 'B' && is_digit(cursor[1])) { /* an ABI tag */
+            struct text nothing = {.cursor = (char[8]){0}, .room = 1};
+            cursor = read_component(cursor + 1, &nothing);
         } else {
             return; /* the end, or an operator */
         }
@@ -126,15 +127,15 @@ void function_name_read(const char *symbol, char *name, size_t size)
 {
     struct text to = {name, size, false};
     if (symbol[0] == '_' && symbol[1] == 'Z') {
-        const char *at = symbol + 2;
-        while (*at == 'Z') /* inside of a function, which is named first */
-            at++;
-        bool is_nested = *at == 'N';
-        read_components(at + is_nested, is_nested, &to, name);
+        const char *cursor = symbol + 2;
+        while (*cursor == 'Z') /* inside of a function, which is named first */
+            cursor++;
+        bool is_nested = *cursor == 'N';
+        read_components(cursor + is_nested, is_nested, &to, name);
     }
     if (!to.has_components)
         add(&to, symbol, strcspn(symbol, "."));
-    *to.at = 0;
+    *to.cursor = 0;
 }
 
 static bool matches_one(const char *name, const char *pattern, size_t length)

@@ -83,19 +83,19 @@ static struct pending pending_take(struct pending *which)
 static struct pending observe(struct lt_thread *t, uint64_t key, bool wants_shared)
 {
     const struct lt_custom *custom = custom_lock_of(t, counters_of(t, key, 0));
-    struct pending found = {.custom = custom, .wants_shared = wants_shared};
+    struct pending result = {.custom = custom, .wants_shared = wants_shared};
     if (!custom)
-        return found;
+        return result;
     uint64_t exclusive = __atomic_load_n(&custom->exclusive, __ATOMIC_ACQUIRE);
     uint64_t shared = __atomic_load_n(&custom->shared, __ATOMIC_ACQUIRE);
     const struct lt_held *held = held_find(t, key); /* the thread's own hold does not count */
     uint32_t own_shared = held && held->flags & LT_HELD_SHARED;
     uint32_t own_exclusive = held && !own_shared;
-    found.exclusive = custom_lock_acquisitions(exclusive);
-    found.shared = custom_lock_acquisitions(shared);
-    found.met = custom_lock_holders(exclusive) > own_exclusive ||
-                (!wants_shared && custom_lock_holders(shared) > own_shared);
-    return found;
+    result.exclusive = custom_lock_acquisitions(exclusive);
+    result.shared = custom_lock_acquisitions(shared);
+    result.met = custom_lock_holders(exclusive) > own_exclusive ||
+                 (!wants_shared && custom_lock_holders(shared) > own_shared);
+    return result;
 }
 
 static void begin(const void *lock, bool wants_shared, const uintptr_t *frame)

@@ -43,7 +43,7 @@ static int add(struct dl_phdr_info *info, size_t size, void *argument)
     return 0;
 }
 
-static unsigned kept(const struct modules *modules)
+static unsigned module_count(const struct modules *modules)
 {
     return modules->count < MODULES_MAX ? modules->count : MODULES_MAX;
 }
@@ -53,7 +53,7 @@ static int take_away(struct dl_phdr_info *info, size_t size, void *argument)
     struct modules *modules = argument;
     struct code still = code_of(info);
     (void)size;
-    for (unsigned i = 0; i < kept(modules); i++)
+    for (unsigned i = 0; i < module_count(modules); i++)
         if (modules->code[i].start == still.start && modules->code[i].end == still.end)
             modules->code[i].end = 0;
     return 0;
@@ -66,7 +66,7 @@ static NOINLINE int close_watched(struct lt_thread *t, void *handle)
     dl_iterate_phdr(add, &modules);
     int result = real_dlclose(handle);
     dl_iterate_phdr(take_away, &modules);
-    for (unsigned i = 0; i < kept(&modules) && watched() == t; i++)
+    for (unsigned i = 0; i < module_count(&modules) && watched() == t; i++)
         if (modules.code[i].end) {
             unloaded_code_note(modules.code[i].start, modules.code[i].end);
             stack_table_unloaded(modules.code[i].start, modules.code[i].end);

@@ -13,14 +13,14 @@ struct definition {
     const ElfW(Sym) * symbol;
 };
 
-static bool locate(const void *address, struct definition *found)
+static bool locate(const void *address, struct definition *definition)
 {
     Dl_info info;
     void *object = NULL, *symbol = NULL;
-    bool known = dladdr1(address, &info, &object, RTLD_DL_LINKMAP) &&
-                 dladdr1(address, &info, &symbol, RTLD_DL_SYMENT);
-    *found = (struct definition){object, symbol};
-    return known && object && symbol;
+    bool has_object = dladdr1(address, &info, &object, RTLD_DL_LINKMAP) &&
+                      dladdr1(address, &info, &symbol, RTLD_DL_SYMENT);
+    *definition = (struct definition){object, symbol};
+    return has_object && object && symbol;
 }
 
 /* An address in a dynamic section. The loader relocates these addresses where it can write. */
@@ -33,11 +33,12 @@ static uintptr_t address_in(const struct link_map *object, int64_t tag)
     return 0;
 }
 
-static bool has_version(const struct definition *found)
+static bool has_version(const struct definition *definition)
 {
-    const ElfW(Sym) *symbols = (const ElfW(Sym) *)address_in(found->object, DT_SYMTAB);
-    const ElfW(Versym) *versions = (const ElfW(Versym) *)address_in(found->object, DT_VERSYM);
-    return symbols && versions && (versions[found->symbol - symbols] & 0x7fff) > VER_NDX_GLOBAL;
+    const ElfW(Sym) *symbols = (const ElfW(Sym) *)address_in(definition->object, DT_SYMTAB);
+    const ElfW(Versym) *versions = (const ElfW(Versym) *)address_in(definition->object, DT_VERSYM);
+    return symbols && versions &&
+           (versions[definition->symbol - symbols] & 0x7fff) > VER_NDX_GLOBAL;
 }
 
 static bool is_behind(const struct link_map *object, const struct link_map *other)

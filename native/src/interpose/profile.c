@@ -103,16 +103,16 @@ int locktop_profile_find(const char *symbol, const void **start, size_t *size)
 
 int locktop_profile_source_info(int source, struct locktop_profile_source_info *info)
 {
-    const struct profile_source *found = profile_source(source);
-    if (!found)
+    const struct profile_source *entry = profile_source(source);
+    if (!entry)
         return LOCKTOP_BAD_SOURCE;
     if (!info)
         return LOCKTOP_BAD_POINTER;
-    *info = (struct locktop_profile_source_info){found->name,
-                                                 found->unit,
-                                                 found->default_interval,
+    *info = (struct locktop_profile_source_info){entry->name,
+                                                 entry->unit,
+                                                 entry->default_interval,
                                                  profile_source_min(source),
-                                                 found->max_interval,
+                                                 entry->max_interval,
                                                  profile_source_status(source)};
     return LOCKTOP_OK;
 }

@@ -74,10 +74,10 @@ static void *lookup(const char *name, const char *version)
 /* Whether the function is of the same library as one of libc, or is not there at all. */
 static bool is_of_libc(const void *function)
 {
-    Dl_info found, libc;
+    Dl_info info, libc;
     return function == (const void *)absent ||
-           (dladdr(function, &found) && dladdr((const void *)real__exit, &libc) &&
-            found.dli_fbase == libc.dli_fbase);
+           (dladdr(function, &info) && dladdr((const void *)real__exit, &libc) &&
+            info.dli_fbase == libc.dli_fbase);
 }
 
 /* All real functions, under their own names. */
@@ -98,14 +98,14 @@ void real_resolve(void)
         real_single_threaded = single;
     /* No pointer changes before the last lookup: a lookup must not release a lock that it did not
      * take. */
-    struct functions found;
-#define HOOK(result, name, parameters, arguments) found.name = lookup(#name, NULL);
+    struct functions definitions;
+#define HOOK(result, name, parameters, arguments) definitions.name = lookup(#name, NULL);
 #define HOOK_VERSION(result, name, suffix, version, parameters, arguments)                         \
-    found.name##suffix = lookup(#name, version);
+    definitions.name##suffix = lookup(#name, version);
 #include "interpose/hooks.def"
-#define HOOK(result, name, parameters, arguments) real_##name = found.name;
+#define HOOK(result, name, parameters, arguments) real_##name = definitions.name;
 #define HOOK_VERSION(result, name, suffix, version, parameters, arguments)                         \
-    real_##name##suffix = found.name##suffix;
+    real_##name##suffix = definitions.name##suffix;
 #include "interpose/hooks.def"
     is_looking_up = false;
     real_call_hooks_matter = !is_of_libc((const void *)real___cyg_profile_func_enter);

@@ -26,7 +26,7 @@ struct attempts {
     struct {
         uint8_t lost; /* attempts in a row without the lock */
         uint8_t skip; /* waits that begin without an attempt */
-    } at[16];         /* by a hash of the lock; several locks may share one */
+    } entry[16];      /* by a hash of the lock; several locks may share one */
 };
 
 extern __thread struct attempts attempts;
@@ -71,7 +71,7 @@ static inline bool attempt_is_far(void)
 static ALWAYS_INLINE bool second_attempt(uint64_t hash, bool (*take)(void *), void *lock,
                                          uint64_t *since)
 {
-    uint8_t *lost = &attempts.at[hash % 16].lost, *skip = &attempts.at[hash % 16].skip;
+    uint8_t *lost = &attempts.entry[hash % 16].lost, *skip = &attempts.entry[hash % 16].skip;
     struct attempt_times times = attempt_is_far() ? attempt_far : attempt_near;
     *since = 0;
     if (UNLIKELY(!times.limit))

@@ -207,7 +207,7 @@ static inline int join_any(pthread_t thread, void **value, const struct call *ca
     /* Of all joins, glibc's tryjoin alone reads a thread that is 0. */
     if (!t || UNLIKELY(!thread))
         return call_real(thread, value, call);
-    struct lt_life *known = happens_before_find(thread);
+    struct lt_life *life = happens_before_find(thread);
     int tried = tries_first(call) ? real_pthread_tryjoin_np(thread, value) : EBUSY;
     if (tried != 0)
         tried = wait_for(t, thread, value, call, frame);
@@ -216,7 +216,7 @@ static inline int join_any(pthread_t thread, void **value, const struct call *ca
     if (UNLIKELY(t->wait.key))
         wait_left(t, frame);
     if (tried == 0)
-        happens_before_joins(thread, known);
+        happens_before_joins(thread, life);
     return tried;
 }
 

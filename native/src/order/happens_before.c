@@ -49,7 +49,7 @@ void happens_before_begin(struct lt_thread *t)
     segment_begin(t, 0);
 }
 
-static void changed(void)
+static void note_change(void)
 {
     __atomic_fetch_add(&lt_shm->orders_changed, 1, __ATOMIC_RELEASE);
 }
@@ -82,7 +82,7 @@ static void keep(struct lt_thread *t)
     life->created_in = state->created_in;
     __atomic_store_n(&life->birth, (uint32_t)t->birth, __ATOMIC_RELEASE);
     chain(life, index);
-    changed();
+    note_change();
 }
 
 void happens_before_keep(struct lt_thread *t)
@@ -107,28 +107,29 @@ void happens_before_creates(struct lt_thread *t, struct lt_thread *created)
  * pthread_t again. */
 struct lt_life *happens_before_find(pthread_t thread)
 {
-    uint32_t at = __atomic_load_n(bucket_of((uint64_t)thread), __ATOMIC_ACQUIRE);
-    for (int i = 0; at && i < CHAIN_MAX; i++) {
-        struct lt_life *life = array_at(&lt_shm->lives, at - 1);
+    uint32_t next = __atomic_load_n(bucket_of((uint64_t)thread), __ATOMIC_ACQUIRE);
+    for (int i = 0; next && i < CHAIN_MAX; i++) {
+        struct lt_life *life = array_at(&lt_shm->lives, next - 1);
         if (life->pthread == (uint64_t)thread)
             return __atomic_load_n(&life->joiner, __ATOMIC_ACQUIRE) ? NULL : life;
-        at = life->next;
+        next = life->next;
     }
     return NULL;
 }
 
 /* A thread without a life entry took no locks in an order of interest, so its end tells nothing. */
-void happens_before_joins(pthread_t thread, struct lt_life *known)
+void happens_before_joins(pthread_t thread, struct lt_life *life)
 {
     struct lt_thread *t = watched();
     if (!t || shm_is_of_parent())
         return;
-    struct lt_life *life = known ? known : happens_before_find(thread);
+    if (!life)
+        life = happens_before_find(thread);
     if (!life)
         return;
     happens_before_keep(t);
     segment_begin(t, order_state(t)->segment + 1);
     life->joined_in = order_state(t)->segment;
     __atomic_store_n(&life->joiner, (uint32_t)t->birth, __ATOMIC_RELEASE);
-    changed();
+    note_change();
 }

@@ -26,7 +26,7 @@ void happens_before_keep(struct lt_thread *t);
  * the pthread_t may be another thread's. */
 struct lt_life *happens_before_find(pthread_t thread);
 
-/* The calling thread has joined `thread`; `known` is what happens_before_find() returned before. */
-void happens_before_joins(pthread_t thread, struct lt_life *known);
+/* The calling thread has joined `thread`; `life` is what happens_before_find() returned before. */
+void happens_before_joins(pthread_t thread, struct lt_life *life);
 
 #endif

@@ -68,16 +68,16 @@ void cookie_check(struct lt_lock *lock)
     }
     uint32_t generation = __atomic_load_n(&lock->generation, __ATOMIC_RELAXED);
     uint16_t number = __atomic_load_n(&lock->cookies, __ATOMIC_ACQUIRE);
-    uint64_t found = __atomic_load_n(word, __ATOMIC_RELAXED);
-    if (number && found == cookie_of(lock->key, generation, number))
+    uint64_t cookie = __atomic_load_n(word, __ATOMIC_RELAXED);
+    if (number && cookie == cookie_of(lock->key, generation, number))
         return;
-    if (found && found >> 32 != COOKIE_TAG) {
+    if (cookie && cookie >> 32 != COOKIE_TAG) {
         cookie_removed(lock);
         return;
     }
     uint16_t next = number == UINT16_MAX ? 1 : (uint16_t)(number + 1);
     /* Of two threads that come at once, one writes the cookie; the other finds it the next time. */
-    if (__atomic_compare_exchange_n(word, &found, cookie_of(lock->key, generation, next), false,
+    if (__atomic_compare_exchange_n(word, &cookie, cookie_of(lock->key, generation, next), false,
                                     __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
         set(lock, next);
 }

@@ -89,11 +89,11 @@ static uint32_t *more_known_at(const struct order_state *state, uint64_t mix)
 static void remember_now(struct lt_thread *t, uint64_t hash)
 {
     struct order_state *state = order_state(t);
-    if (!state->known) {
+    if (!state->cache) {
         uint64_t offset = shm_alloc(sizeof known_to_all);
-        state->known = offset ? shm_ptr(offset) : known_to_all;
+        state->cache = offset ? shm_ptr(offset) : known_to_all;
     }
-    *order_known_at(state->known, hash) = order_tag(hash);
+    *order_known_at(state->cache, hash) = order_tag(hash);
 }
 
 static bool is_remembered(struct lt_thread *t, uint64_t hash)
@@ -103,10 +103,10 @@ static bool is_remembered(struct lt_thread *t, uint64_t hash)
         return false;
     uint64_t mix = mixed(hash);
     const uint32_t *set = more_known_at(state, mix);
-    uint32_t tag = (uint32_t)(mix >> 16), found = 0;
+    uint32_t tag = (uint32_t)(mix >> 16), matches = 0;
     for (int i = 0; i < KNOWN_SET; i++)
-        found |= set[i] == tag;
-    return found;
+        matches |= set[i] == tag;
+    return matches;
 }
 
 /* The larger table begins empty: the thread checks its orders once more. */
@@ -141,7 +141,7 @@ static void remember(struct lt_thread *t, uint64_t hash)
 
 /* ---- the threads of an order ---- */
 
-static void changed(void)
+static void note_change(void)
 {
     __atomic_fetch_add(&lt_shm->orders_changed, 1, __ATOMIC_RELEASE);
 }
@@ -149,7 +149,7 @@ static void changed(void)
 static void store_segment(uint64_t *seen, uint64_t mine)
 {
     __atomic_store_n(seen, mine, __ATOMIC_RELEASE);
-    changed();
+    note_change();
 }
 
 /* Adds a thread's segment. Every entry is true, so writing over one does no harm. */
@@ -158,15 +158,15 @@ static void add_segment(struct lt_order *order, uint32_t birth, uint32_t segment
     uint64_t mine = (uint64_t)birth << 32 | segment, *own = NULL;
     uint32_t owned = 0;
     for (uint32_t i = 0; i < LT_ORDER_SEEN; i++) {
-        uint64_t one = __atomic_load_n(&order->seen[i], __ATOMIC_ACQUIRE);
-        if (one == 0 && __atomic_compare_exchange_n(&order->seen[i], &one, mine, false,
-                                                    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-            changed();
+        uint64_t entry = __atomic_load_n(&order->seen[i], __ATOMIC_ACQUIRE);
+        if (entry == 0 && __atomic_compare_exchange_n(&order->seen[i], &entry, mine, false,
+                                                      __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+            note_change();
             return;
         }
-        if (one == mine)
+        if (entry == mine)
             return;
-        if (one >> 32 != birth)
+        if (entry >> 32 != birth)
             continue;
         own = &order->seen[i]; /* the latest: the entries are in the order in which they came */
         if (++owned == SEEN_OF_ONE) {
@@ -216,16 +216,16 @@ struct ways {
 
 static struct ways find(const struct lt_order *wanted, uint32_t head, uint32_t stop)
 {
-    struct ways found = {.count = 0};
-    for (uint32_t at = head; at && at != stop && !found.same;) {
-        struct lt_order *order = array_at(&lt_shm->orders, at - 1);
+    struct ways ways = {.count = 0};
+    for (uint32_t next = head; next && next != stop && !ways.same;) {
+        struct lt_order *order = array_at(&lt_shm->orders, next - 1);
         if (has_same_locks(order, wanted)) {
-            found.count++;
-            found.same = is_same_way(order, wanted) ? order : NULL;
+            ways.count++;
+            ways.same = is_same_way(order, wanted) ? order : NULL;
         }
-        at = order->next;
+        next = order->next;
     }
-    return found;
+    return ways;
 }
 
 static bool has_segment(const struct lt_order *order, uint64_t mine)
@@ -239,11 +239,11 @@ static bool has_segment(const struct lt_order *order, uint64_t mine)
 /* Whether an entry of these locks names this segment: then no stack is needed. */
 static bool is_noted(const struct lt_order *wanted, uint32_t head, uint64_t mine)
 {
-    for (uint32_t at = head; at;) {
-        const struct lt_order *order = array_at(&lt_shm->orders, at - 1);
+    for (uint32_t next = head; next;) {
+        const struct lt_order *order = array_at(&lt_shm->orders, next - 1);
         if (has_same_locks(order, wanted) && has_segment(order, mine))
             return true;
-        at = order->next;
+        next = order->next;
     }
     return false;
 }
@@ -283,7 +283,7 @@ static struct lt_order *enter(const struct lt_order *from, uint32_t *chain, uint
 /* ---- a new order ---- */
 
 /* An order that is not in the table yet. */
-struct found_order {
+struct order_draft {
     struct lt_order order;
     bool is_short_lived; /* an address of it has had many locks */
     bool is_incomplete;  /* a lock has no entry in the table of locks */
@@ -301,24 +301,24 @@ static bool has_cookie(struct lt_lock *lock)
     return lt_settings.order == ORDER_COOKIES && __atomic_load_n(&lock->cookies, __ATOMIC_RELAXED);
 }
 
-static struct lt_lock *lock_of(struct found_order *found, uint32_t id)
+static struct lt_lock *lock_of(struct order_draft *draft, uint32_t id)
 {
     struct lt_lock *lock = id ? array_at(&lt_shm->locks, id) : NULL;
     if (!lock) {
-        found->is_incomplete = true;
+        draft->is_incomplete = true;
         return NULL;
     }
     if (__atomic_load_n(&lock->generation, __ATOMIC_RELAXED) >= SHORT_LIFE ||
         __atomic_load_n(&lock->cookies, __ATOMIC_RELAXED) >= SHORT_LIFE)
-        found->is_short_lived = true;
+        draft->is_short_lived = true;
     return lock;
 }
 
 /* An entry of a lock that other threads release may be stale. */
-static void add_held(struct found_order *found, const struct lt_held *held)
+static void add_held(struct order_draft *draft, const struct lt_held *held)
 {
-    struct lt_order *order = &found->order;
-    struct lt_lock *lock = lock_of(found, held->lock);
+    struct lt_order *order = &draft->order;
+    struct lt_lock *lock = lock_of(draft, held->lock);
     if (!lock || __atomic_load_n(&lock->foreign_releases, __ATOMIC_RELAXED))
         return;
     if (held->flags & LT_HELD_SHARED)
@@ -330,20 +330,20 @@ static void add_held(struct found_order *found, const struct lt_held *held)
     order->site[order->held_count++] = held->site;
 }
 
-static void describe_held(struct lt_thread *t, struct found_order *found)
+static void describe_held(struct lt_thread *t, struct order_draft *draft)
 {
     uint32_t top = t->held_top, first = order_first(top);
-    found->order.epoch = epoch_of(t->mode);
-    found->order.flags = first ? LT_ORDER_CUT : 0;
-    for (uint32_t at = first; at < top; at += (uint32_t)sizeof(struct lt_held))
-        add_held(found, held_at(t, at));
+    draft->order.epoch = epoch_of(t->mode);
+    draft->order.flags = first ? LT_ORDER_CUT : 0;
+    for (uint32_t offset = first; offset < top; offset += (uint32_t)sizeof(struct lt_held))
+        add_held(draft, held_at(t, offset));
 }
 
-static bool describe_lock(struct lt_thread *t, const struct want *want, struct found_order *found)
+static bool describe_lock(struct lt_thread *t, const struct want *want, struct order_draft *draft)
 {
-    struct lt_order *order = &found->order;
+    struct lt_order *order = &draft->order;
     order->lock = counters_of(t, want->key, want->type)->lock;
-    struct lt_lock *lock = lock_of(found, order->lock);
+    struct lt_lock *lock = lock_of(draft, order->lock);
     if (!lock)
         return false;
     order->flags |= has_cookie(lock) ? (uint32_t)LT_ORDER_KNOWN << LT_ORDER_HELD : 0;
@@ -360,7 +360,7 @@ static void leave_out(uint8_t *refusals)
 {
     if (!(__atomic_load_n(&lt_shm->notes, __ATOMIC_RELAXED) & LT_NOTE_ORDERS_LEFT_OUT)) {
         __atomic_fetch_or(&lt_shm->notes, LT_NOTE_ORDERS_LEFT_OUT, __ATOMIC_RELAXED);
-        changed();
+        note_change();
     }
     if (*refusals < REFUSED_MAX)
         ++*refusals; /* two threads at once may count as one */
@@ -369,11 +369,11 @@ static void leave_out(uint8_t *refusals)
 /* A stack may have as many entries as are left for all others. So one stack takes half of the
  * table, and two take a third each. A stack that comes late still finds room. Locks that live for a
  * short time would fill the table with orders that cannot come again. */
-static bool has_room(const struct found_order *found, uint32_t count)
+static bool has_room(const struct order_draft *draft, uint32_t count)
 {
     uint32_t used = __atomic_load_n(&lt_shm->orders.count, __ATOMIC_RELAXED);
     uint32_t left = used < most ? most - used : 0;
-    return count < (found->is_short_lived && left > SHORT_LIVED_MAX ? SHORT_LIVED_MAX : left);
+    return count < (draft->is_short_lived && left > SHORT_LIVED_MAX ? SHORT_LIVED_MAX : left);
 }
 
 static uint32_t *noted_with(uint32_t stack)
@@ -382,30 +382,30 @@ static uint32_t *noted_with(uint32_t stack)
 }
 
 /* The entry of this order and way; NULL if there is no room. */
-static struct lt_order *entry_of(struct found_order *found, uint32_t *chain, uint32_t head)
+static struct lt_order *entry_of(struct order_draft *draft, uint32_t *chain, uint32_t head)
 {
-    struct ways ways = find(&found->order, head, 0);
+    struct ways ways = find(&draft->order, head, 0);
     if (!ways.same && ways.count >= WAYS_MAX) {
-        found->order.stack = 0; /* unknown */
-        memset(found->order.site, 0, sizeof found->order.site);
-        ways = find(&found->order, head, 0);
+        draft->order.stack = 0; /* unknown */
+        memset(draft->order.site, 0, sizeof draft->order.site);
+        ways = find(&draft->order, head, 0);
     }
-    uint32_t *count = noted_with(found->order.stack);
-    if (ways.same || !has_room(found, *count))
+    uint32_t *count = noted_with(draft->order.stack);
+    if (ways.same || !has_room(draft, *count))
         return ways.same;
     is_used = true;
     ++*count; /* two threads at once may count as one */
-    return enter(&found->order, chain, head);
+    return enter(&draft->order, chain, head);
 }
 
 static void enter_new(struct lt_thread *t, const struct want *want, uint8_t *refusals)
 {
-    struct found_order found = {.is_incomplete = false};
-    struct lt_order *new = &found.order;
-    describe_held(t, &found);
+    struct order_draft draft = {.is_incomplete = false};
+    struct lt_order *new = &draft.order;
+    describe_held(t, &draft);
     /* No thread waits for a lock that it holds itself. */
-    bool is_order = new->held_count && !held_find(t, want->key) && describe_lock(t, want, &found);
-    if (found.is_incomplete)
+    bool is_order = new->held_count && !held_find(t, want->key) && describe_lock(t, want, &draft);
+    if (draft.is_incomplete)
         leave_out(refusals);
     if (!is_order)
         return;
@@ -415,7 +415,7 @@ static void enter_new(struct lt_thread *t, const struct want *want, uint8_t *ref
     if (is_noted(new, head, (uint64_t)birth << 32 | segment))
         return;
     new->stack = stack_capture(t, want->frame);
-    struct lt_order *order = entry_of(&found, chain, head);
+    struct lt_order *order = entry_of(&draft, chain, head);
     if (!order) {
         leave_out(refusals);
         return;
@@ -431,8 +431,9 @@ static uint8_t *refused_at(struct lt_thread *t, const uintptr_t *frame)
 {
     uint32_t top = t->held_top;
     uint64_t hash = (frame[1] ^ (uintptr_t)frame << 16) * FACTOR;
-    for (uint32_t at = order_first(top); at < top; at += (uint32_t)sizeof(struct lt_held))
-        hash = (hash ^ held_at(t, at)->site) * FACTOR;
+    for (uint32_t offset = order_first(top); offset < top;
+         offset += (uint32_t)sizeof(struct lt_held))
+        hash = (hash ^ held_at(t, offset)->site) * FACTOR;
     return &refused[hash >> (64 - SITES_BITS)];
 }
 

@@ -56,9 +56,9 @@ static inline uint64_t order_hash(struct lt_thread *t, uint64_t key, bool shared
 
 enum { ORDER_KNOWN_BITS = 8 };
 
-static inline uint32_t *order_known_at(uint32_t *known, uint64_t hash)
+static inline uint32_t *order_known_at(uint32_t *cache, uint64_t hash)
 {
-    return &known[hash >> (64 - ORDER_KNOWN_BITS)];
+    return &cache[hash >> (64 - ORDER_KNOWN_BITS)];
 }
 
 /* The part of a hash that tells it apart from others of one place. With order_known_at() it has all
@@ -71,8 +71,8 @@ static inline uint32_t order_tag(uint64_t hash)
 /* Whether the thread knows this order already. */
 static inline bool order_is_known(struct lt_thread *t, uint64_t hash)
 {
-    uint32_t *known = order_state(t)->known;
-    return LIKELY(known && *order_known_at(known, hash) == order_tag(hash));
+    uint32_t *cache = order_state(t)->cache;
+    return LIKELY(cache && *order_known_at(cache, hash) == order_tag(hash));
 }
 
 /* Notes a new order, of a thread that holds other locks. */

@@ -7,7 +7,7 @@
 #include "locktop/abi.h"
 
 struct order_state {
-    uint32_t *known; /* lock orders that need no further check, see lock_order.c */
+    uint32_t *cache; /* lock orders that need no further check, see lock_order.c */
     uint64_t seed;   /* differs for each thread and each of its segments */
     uint32_t *more;  /* a second and larger table, for a thread with many orders */
     uint32_t more_bits;

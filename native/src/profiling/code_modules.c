@@ -71,11 +71,11 @@ static const char *hexadecimal(const char *text, uintptr_t *value)
 static void pass_line(const char *line, uintptr_t *start)
 {
     uintptr_t from, to;
-    const char *at = hexadecimal(line, &from);
-    if (*at != '-')
+    const char *rest = hexadecimal(line, &from);
+    if (*rest != '-')
         return;
-    at = hexadecimal(at + 1, &to);
-    if (at[0] == ' ' && at[3] == 'x' && from <= *start && *start < to)
+    rest = hexadecimal(rest + 1, &to);
+    if (rest[0] == ' ' && rest[3] == 'x' && from <= *start && *start < to)
         *start = to;
 }
 
@@ -112,15 +112,15 @@ struct function_search {
     uint64_t start, size; /* of what was found; 0: nothing yet */
 };
 
-static void compare_function(const struct elf_function *one, void *argument)
+static void compare_function(const struct elf_function *function, void *argument)
 {
     struct function_search *search = argument;
-    if (one->is_resolver || !one->size || search->size)
+    if (function->is_resolver || !function->size || search->size)
         return;
-    if (search->name ? !strcmp(search->name, one->name)
-                     : search->address - one->start < one->size) {
-        search->start = one->start;
-        search->size = one->size;
+    if (search->name ? !strcmp(search->name, function->name)
+                     : search->address - function->start < function->size) {
+        search->start = function->start;
+        search->size = function->size;
     }
 }
 

@@ -42,19 +42,19 @@ int perf_ring_open(struct perf_ring *ring, const struct profile *profile, uint32
 }
 
 /* The 8 bytes at a position of the stream. Records are multiples of 8 bytes. */
-static uint64_t word(const struct perf_ring *ring, uint64_t at)
+static uint64_t word(const struct perf_ring *ring, uint64_t offset)
 {
     const uint8_t *data = (const uint8_t *)ring->page + LT_PAGE;
-    return *(const volatile uint64_t *)(data + (at & (ring->size - 1)));
+    return *(const volatile uint64_t *)(data + (offset & (ring->size - 1)));
 }
 
-static void count(const struct perf_ring *ring, const struct profile *profile, uint64_t at)
+static void count(const struct perf_ring *ring, const struct profile *profile, uint64_t offset)
 {
-    uint64_t first = word(ring, at + 8);
+    uint64_t first = word(ring, offset + 8);
     if (!profile_source(profile->source)->in_kernel)
         profile_count(profile, first);
     else if (first != PERF_SAMPLE_REGS_ABI_NONE)
-        profile_count(profile, word(ring, at + 16));
+        profile_count(profile, word(ring, offset + 16));
     else
         profile_add(&profile->shared->lost, 1);
 }
@@ -62,17 +62,17 @@ static void count(const struct perf_ring *ring, const struct profile *profile, u
 void perf_ring_drain(const struct perf_ring *ring, const struct profile *profile)
 {
     struct perf_event_mmap_page *page = ring->page;
-    uint64_t head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE), at = page->data_tail;
-    while (at < head) {
-        uint64_t start = word(ring, at); /* struct perf_event_header */
+    uint64_t head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE), offset = page->data_tail;
+    while (offset < head) {
+        uint64_t start = word(ring, offset); /* struct perf_event_header */
         uint32_t type = (uint32_t)start, size = (uint32_t)(start >> 48);
         if (size < 8 || size % 8)
             break; /* no record of this kernel's */
         if (type == PERF_RECORD_SAMPLE)
-            count(ring, profile, at);
+            count(ring, profile, offset);
         else if (type == PERF_RECORD_LOST)
-            profile_add(&profile->shared->lost, word(ring, at + 16));
-        at += size;
+            profile_add(&profile->shared->lost, word(ring, offset + 16));
+        offset += size;
     }
     __atomic_store_n(&page->data_tail, head, __ATOMIC_RELEASE);
 }

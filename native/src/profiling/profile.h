@@ -40,9 +40,9 @@ static inline void profile_add(uint64_t *counter, uint64_t value)
 static inline void profile_count(const struct profile *profile, uintptr_t instruction)
 {
     for (uint32_t i = 0; i < profile->region_count; i++) {
-        uint64_t at = instruction - profile->region[i].start;
-        if (at < profile->region[i].size) {
-            uint64_t bucket = profile->first_bucket[i] + (at >> profile->bucket_shift);
+        uint64_t offset = instruction - profile->region[i].start;
+        if (offset < profile->region[i].size) {
+            uint64_t bucket = profile->first_bucket[i] + (offset >> profile->bucket_shift);
             profile_add(&profile->counts[bucket], 1);
             profile_add(&profile->shared->samples, 1);
             return;

@@ -135,9 +135,9 @@ uint64_t samplers_blocked_by(uint32_t tid)
     long count = sys_call3(SYS_read, fd, (long)text, sizeof text - 1);
     sys_call3(SYS_close, fd, 0, 0);
     text[count > 0 ? count : 0] = 0;
-    const char *at = strstr(text, "\nSigBlk:\t");
+    const char *line = strstr(text, "\nSigBlk:\t");
     unsigned long long blocked;
-    return at && sscanf(at, "\nSigBlk:\t%llx", &blocked) == 1 ? blocked : UINT64_MAX;
+    return line && sscanf(line, "\nSigBlk:\t%llx", &blocked) == 1 ? blocked : UINT64_MAX;
 }
 
 /* ---- samplers ---- */
@@ -181,8 +181,8 @@ static clockid_t clock_of(uint32_t tid)
 static uint64_t first_interval(uint64_t interval)
 {
     static uint64_t spread;
-    uint64_t at = __atomic_add_fetch(&spread, 0x9e3779b97f4a7c15, __ATOMIC_RELAXED);
-    uint64_t part = (at >> 32) * interval >> 32, late = profile_tick_ns() / 2;
+    uint64_t phase = __atomic_add_fetch(&spread, 0x9e3779b97f4a7c15, __ATOMIC_RELAXED);
+    uint64_t part = (phase >> 32) * interval >> 32, late = profile_tick_ns() / 2;
     return part > late ? part - late : 1;
 }
 

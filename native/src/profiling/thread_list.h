@@ -8,7 +8,7 @@
 
 struct thread_list {
     long fd;
-    long at, size; /* bytes of the entries that were read */
+    long offset, size; /* bytes of the entries that were read */
     uint64_t entries[256];
 };
 

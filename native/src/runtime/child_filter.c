@@ -16,9 +16,9 @@ static bool is_named(const char *names, const char *program)
     const char *slash = strrchr(program, '/');
     const char *name = slash ? slash + 1 : program;
     size_t length = strlen(name);
-    for (const char *at = names; at; at = strchr(at, ',')) {
-        at += *at == ',';
-        if (length && strncmp(at, name, length) == 0 && (at[length] == ',' || !at[length]))
+    for (const char *entry = names; entry; entry = strchr(entry, ',')) {
+        entry += *entry == ',';
+        if (length && strncmp(entry, name, length) == 0 && (entry[length] == ',' || !entry[length]))
             return true;
     }
     return false;
@@ -52,14 +52,14 @@ static bool stat_of(uint64_t pid, uint64_t *parent, uint64_t *start_time)
     if (length <= 0)
         return false;
     text[length] = 0;
-    const char *at = strrchr(text, ')');
-    for (int field = 2; at && field < START_TIME; field++) {
-        at = strchr(at + 1, ' ');
-        if (at && field + 1 == PARENT)
-            *parent = number_at(at + 1);
+    const char *rest = strrchr(text, ')');
+    for (int field = 2; rest && field < START_TIME; field++) {
+        rest = strchr(rest + 1, ' ');
+        if (rest && field + 1 == PARENT)
+            *parent = number_at(rest + 1);
     }
-    *start_time = at ? number_at(at + 1) : 0;
-    return at != NULL;
+    *start_time = rest ? number_at(rest + 1) : 0;
+    return rest != NULL;
 }
 
 static bool has_file(uint64_t pid, uint64_t start_time, const char *directory)
@@ -75,11 +75,11 @@ static bool has_file(uint64_t pid, uint64_t start_time, const char *directory)
 static bool is_child(const char *directory)
 {
     uint64_t parent = 0, start_time = 0;
-    bool known = stat_of(sys_getpid(), &parent, &start_time);
-    for (int i = 0; i < GENERATIONS_MAX && known && parent; i++) {
+    bool has_stat = stat_of(sys_getpid(), &parent, &start_time);
+    for (int i = 0; i < GENERATIONS_MAX && has_stat && parent; i++) {
         uint64_t pid = parent;
-        known = stat_of(pid, &parent, &start_time);
-        if (known && has_file(pid, start_time, directory))
+        has_stat = stat_of(pid, &parent, &start_time);
+        if (has_stat && has_file(pid, start_time, directory))
             return true;
     }
     return false;

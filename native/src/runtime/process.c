@@ -143,9 +143,9 @@ void process_before_fork(void)
     struct lt_thread *t = watched();
     calls_before_fork();
     inherited_count = 0;
-    for (uint32_t at = 0; t && at < t->held_top && inherited_count < INHERITED_MAX;) {
-        const struct lt_held *held = held_at(t, at);
-        at += (uint32_t)sizeof *held;
+    for (uint32_t offset = 0; t && offset < t->held_top && inherited_count < INHERITED_MAX;) {
+        const struct lt_held *held = held_at(t, offset);
+        offset += (uint32_t)sizeof *held;
         inherited[inherited_count++] =
             (struct inherited){held->key, held->site, held->depth, held->flags};
     }

@@ -161,8 +161,8 @@ static void retire(struct lt_thread *t)
 
 static bool is_awaited(struct lt_thread *dead)
 {
-    for (uint32_t at = 0; at < dead->held_top; at += (uint32_t)sizeof(struct lt_held)) {
-        const struct lt_lock *lock = array_at(&lt_shm->locks, held_at(dead, at)->lock);
+    for (uint32_t offset = 0; offset < dead->held_top; offset += (uint32_t)sizeof(struct lt_held)) {
+        const struct lt_lock *lock = array_at(&lt_shm->locks, held_at(dead, offset)->lock);
         if (lock && blame_is_waited_for(lock))
             return true;
     }

@@ -68,14 +68,14 @@ static bool may_try(uint64_t size)
            refused % (REFUSALS_BEFORE_RETRY + size / CACHE_LINE) == 0;
 }
 
-static bool tried(uint64_t size, bool found)
+static bool note_attempt(uint64_t size, bool success)
 {
     uint64_t smallest = __atomic_load_n(&too_large, __ATOMIC_RELAXED);
-    if (found && size >= smallest)
+    if (success && size >= smallest)
         __atomic_store_n(&too_large, UINT64_MAX, __ATOMIC_RELAXED); /* other files gave room back */
-    else if (!found && size < smallest)
+    else if (!success && size < smallest)
         __atomic_store_n(&too_large, size, __ATOMIC_RELAXED);
-    return found;
+    return success;
 }
 
 static bool refuse(void)
@@ -93,7 +93,7 @@ static bool arena_room(uint64_t end)
     uint64_t size = round_up(end - backed, ARENA_STEP);
     if (end > lt_shm->limit || !may_try(size))
         return refuse();
-    return tried(size, arena_back(end)) || refuse();
+    return note_attempt(size, arena_back(end)) || refuse();
 }
 
 bool shm_seal(void)
@@ -234,7 +234,7 @@ static bool reserve(uint64_t offset, uint64_t size, bool alone)
     if (!may_try(size))
         return refuse();
     uint64_t from = offset / LT_PAGE * LT_PAGE, to = round_up(offset + size, LT_PAGE);
-    if (tried(size, shm_pages_reserve(from, to)))
+    if (note_attempt(size, shm_pages_reserve(from, to)))
         return true;
     if (alone)
         shm_give_back(offset, size);

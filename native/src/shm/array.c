@@ -50,15 +50,15 @@ static uint64_t chunk_ensure(struct lt_array *array, unsigned chunk, allocate *a
 {
     if (chunk >= LT_CHUNKS)
         return 0;
-    uint64_t known = __atomic_load_n(&array->chunk[chunk], __ATOMIC_ACQUIRE);
-    if (known)
-        return known;
+    uint64_t current = __atomic_load_n(&array->chunk[chunk], __ATOMIC_ACQUIRE);
+    if (current)
+        return current;
     uint64_t size = chunk_bytes(array, chunk);
     uint64_t offset = is_sparse(array, chunk) ? shm_alloc_sparse(size) : alloc_dense(size);
-    if (!offset || __atomic_compare_exchange_n(&array->chunk[chunk], &known, offset, false,
+    if (!offset || __atomic_compare_exchange_n(&array->chunk[chunk], &current, offset, false,
                                                __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         return offset;
-    return known;
+    return current;
 }
 
 /* Makes elements from `index` on safe to touch. `index` is the first one that is not. */

@@ -43,13 +43,13 @@ static uint64_t process_start_time(void)
     if (length <= 0)
         return 0;
     text[length] = 0;
-    const char *at = strrchr(text, ')');
-    for (int field = 2; at && field < 22; field++)
-        at = strchr(at + 1, ' ');
+    const char *rest = strrchr(text, ')');
+    for (int field = 2; rest && field < 22; field++)
+        rest = strchr(rest + 1, ' ');
     uint64_t value = 0;
-    if (at)
-        for (at++; *at >= '0' && *at <= '9'; at++)
-            value = value * 10 + (uint64_t)(*at - '0');
+    if (rest)
+        for (rest++; *rest >= '0' && *rest <= '9'; rest++)
+            value = value * 10 + (uint64_t)(*rest - '0');
     return value;
 }
 

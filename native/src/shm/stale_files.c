@@ -27,10 +27,10 @@ static uint32_t pid_in_name(const char *name)
     if (strncmp(name, prefix, sizeof prefix - 1) != 0)
         return 0;
     uint64_t pid = 0;
-    const char *at = name + sizeof prefix - 1;
-    for (; *at >= '0' && *at <= '9' && pid < INT32_MAX; at++)
-        pid = pid * 10 + (uint64_t)(*at - '0');
-    return *at == '-' && pid < INT32_MAX ? (uint32_t)pid : 0;
+    const char *digit = name + sizeof prefix - 1;
+    for (; *digit >= '0' && *digit <= '9' && pid < INT32_MAX; digit++)
+        pid = pid * 10 + (uint64_t)(*digit - '0');
+    return *digit == '-' && pid < INT32_MAX ? (uint32_t)pid : 0;
 }
 
 static bool is_dead(uint32_t pid)
@@ -62,12 +62,12 @@ void stale_files_remove(const char *directory, uint64_t pid_namespace)
     _Alignas(struct entry) char buffer[4096];
     long length;
     while ((length = sys_call3(SYS_getdents64, fd, (long)buffer, sizeof buffer)) > 0)
-        for (long at = 0; at < length;) {
-            const struct entry *entry = (const struct entry *)(buffer + at);
+        for (long offset = 0; offset < length;) {
+            const struct entry *entry = (const struct entry *)(buffer + offset);
             uint32_t pid = pid_in_name(entry->name);
             if (pid && is_dead(pid) && is_ours(fd, entry->name, pid, pid_namespace))
                 sys_call3(SYS_unlinkat, fd, (long)entry->name, 0);
-            at += entry->length;
+            offset += entry->length;
         }
     sys_call3(SYS_close, fd, 0, 0);
 }

@@ -144,8 +144,9 @@ static bool must_not_unwind(struct lt_thread *t)
 {
     if (UNLIKELY(stack_registering))
         return true;
-    for (uint32_t at = 0; at < t->held_top; at += (uint32_t)sizeof(struct lt_held))
-        if (lies_in(held_at(t, at)->site, &unwinder) || lies_in(held_at(t, at)->site, &allocator))
+    for (uint32_t offset = 0; offset < t->held_top; offset += (uint32_t)sizeof(struct lt_held))
+        if (lies_in(held_at(t, offset)->site, &unwinder) ||
+            lies_in(held_at(t, offset)->site, &allocator))
             return true;
     return false;
 }
@@ -296,7 +297,7 @@ READS_STACK static bool chain_extend(struct cached_stack *cached, const struct w
  * stack may lie. The unwinder does not tell which word it is, so every word that holds `value`
  * counts. False if there are too many. */
 static bool anchor_saved(struct cached_stack *cached, const struct walk *walk, uint32_t i,
-                         uintptr_t value, bool *found)
+                         uintptr_t value, bool *has_anchor)
 {
     enum { SEARCHED = 512 };
     const uintptr_t *end = (const uintptr_t *)frame_begin(walk, i + 1) - 1;
@@ -307,7 +308,7 @@ static bool anchor_saved(struct cached_stack *cached, const struct walk *walk, u
     uint32_t before = cached->anchors;
     bool chained = end > begin && chain_extend(cached, walk, i, value);
     bool all = anchor_equal(cached, walk, begin, end - chained, value);
-    *found |= chained || cached->anchors > before;
+    *has_anchor |= chained || cached->anchors > before;
     return all;
 }
 
@@ -317,12 +318,12 @@ static bool anchor_saved(struct cached_stack *cached, const struct walk *walk, u
 static bool anchor_frame_pointer(struct cached_stack *cached, const struct walk *walk, uint32_t i)
 {
     uintptr_t value = walk->frame_pointer[i];
-    bool found = false;
+    bool has_anchor = false;
     for (uint32_t inner = i; inner-- > 0;) {
-        if (!anchor_saved(cached, walk, inner, value, &found))
+        if (!anchor_saved(cached, walk, inner, value, &has_anchor))
             return false;
         if (walk->frame_pointer[inner] != value)
-            return found;
+            return has_anchor;
     }
     cached->frame_pointer = value;
     return true;

@@ -17,9 +17,9 @@ enum { MANY = 64 * sizeof(struct lt_held) }; /* bytes of a list that counts as l
 static bool held_drop_foreign(struct lt_thread *t)
 {
     uint32_t kept = 0;
-    for (uint32_t at = 0; at < t->held_top; at += (uint32_t)sizeof(struct lt_held))
-        if (!lock_is_distrusted(held_at(t, at)->lock)) {
-            *held_at(t, kept) = *held_at(t, at);
+    for (uint32_t offset = 0; offset < t->held_top; offset += (uint32_t)sizeof(struct lt_held))
+        if (!lock_is_distrusted(held_at(t, offset)->lock)) {
+            *held_at(t, kept) = *held_at(t, offset);
             kept += (uint32_t)sizeof(struct lt_held);
         }
     bool dropped = kept < t->held_top;

@@ -82,9 +82,9 @@ static bool has_room(struct lt_thread *t)
         return true;
     if (own->capacity == MAX_LINES || (state->lines_refused && --state->lines_refused))
         return false;
-    bool found = grow(t);
-    state->lines_refused = found ? 0 : RETRY;
-    return found;
+    bool has_grown = grow(t);
+    state->lines_refused = has_grown ? 0 : RETRY;
+    return has_grown;
 }
 
 /* The line, made at its first use; NULL if there is no room. */

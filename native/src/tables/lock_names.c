@@ -38,11 +38,11 @@ static uint32_t *bucket_make(uint64_t key)
 
 static struct lt_name *find(uint64_t key, uint32_t head)
 {
-    for (uint32_t at = head; at;) {
-        struct lt_name *name = array_at(&lt_shm->names, at - 1);
+    for (uint32_t next = head; next;) {
+        struct lt_name *name = array_at(&lt_shm->names, next - 1);
         if (name->key == key)
             return name;
-        at = name->next;
+        next = name->next;
     }
     return NULL;
 }

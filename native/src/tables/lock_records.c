@@ -9,8 +9,8 @@
 
 void *lock_record(const struct lt_lock *lock, const struct lt_array *records)
 {
-    uint32_t at = __atomic_load_n(&lock->type, __ATOMIC_ACQUIRE);
-    return at ? array_at(records, at - 1) : NULL;
+    uint32_t number = __atomic_load_n(&lock->type, __ATOMIC_ACQUIRE);
+    return number ? array_at(records, number - 1) : NULL;
 }
 
 void *lock_record_of(struct lt_thread *t, const struct lt_lock_counters *counters,

@@ -208,18 +208,18 @@ static struct lt_retired *retired_of(uint32_t id, bool waited)
     struct lt_lock *lock = array_at(&lt_shm->locks, id);
     if (!lock)
         return NULL;
-    uint32_t index, at = __atomic_load_n(&lock->retired, __ATOMIC_ACQUIRE);
-    if (!at) {
+    uint32_t index, number = __atomic_load_n(&lock->retired, __ATOMIC_ACQUIRE);
+    if (!number) {
         struct lt_retired *retired = push(&kept_retired, &index, waited);
         if (!retired)
             return NULL;
         retired->lock = id;
         retired->kind = (uint32_t)(lock->key >> LT_KIND_SHIFT);
-        if (__atomic_compare_exchange_n(&lock->retired, &at, index + 1, false, __ATOMIC_ACQ_REL,
+        if (__atomic_compare_exchange_n(&lock->retired, &number, index + 1, false, __ATOMIC_ACQ_REL,
                                         __ATOMIC_ACQUIRE))
             return retired;
     }
-    return array_at(&lt_shm->retired, at - 1);
+    return array_at(&lt_shm->retired, number - 1);
 }
 
 struct lt_counts *lock_signal_counts(uint64_t key)
@@ -283,11 +283,11 @@ void lock_retire_counters(const struct lt_lock_counters *counters, const struct 
 
 static struct lt_retired_site *site_of(struct lt_lock *lock, uint32_t stack, uint32_t blame)
 {
-    for (uint64_t at = lock->sites; at;) {
-        struct lt_retired_site *site = shm_ptr(at);
+    for (uint64_t offset = lock->sites; offset;) {
+        struct lt_retired_site *site = shm_ptr(offset);
         if (site->stack == stack && site->blame == blame)
             return site;
-        at = site->next;
+        offset = site->next;
     }
     uint64_t offset = shm_alloc_last(sizeof(struct lt_retired_site));
     if (!offset)
@@ -314,11 +314,11 @@ void lock_retire_site(const struct lt_site *from)
 static struct lt_line_sum *line_of(struct lt_retired *retired, uint64_t key)
 {
     struct lt_array *lines = &lt_shm->retired_lines;
-    for (uint32_t at = retired->lines; at;) {
-        struct lt_line_sum *line = array_at(lines, at - 1);
+    for (uint32_t next = retired->lines; next;) {
+        struct lt_line_sum *line = array_at(lines, next - 1);
         if (line->key == key)
             return line;
-        at = line->next;
+        next = line->next;
     }
     uint32_t index;
     struct lt_line_sum *line = lines->count < MAX_RETIRED_LINES ? array_push(lines, &index) : NULL;

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lint.names import old_words_in_c, old_words_in_python, private_names
+from lint.names import old_words_in_c, old_words_in_python, private_names, vague_names_in_c
 
 
 def test_old_words_are_found_in_names_alone() -> None:
@@ -22,6 +22,18 @@ def test_old_words_are_found_in_names_alone() -> None:
         (3, "LT_LOOK"),
         (4, "picture"),
         (4, "spent"),
+    ]
+
+
+def test_vague_names_are_found_in_c_alone() -> None:
+    c = """int found; /* one of
+    them is known at */ int held_at, *at = array_at(list.one);
+    say("told");
+    """
+    assert [(fault.line, fault.message.split()[-1]) for fault in vague_names_in_c(c)] == [
+        (1, "found"),
+        (2, "at"),
+        (2, "one"),
     ]
 
 
