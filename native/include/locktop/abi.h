@@ -385,13 +385,13 @@ enum lt_thread_state {
 /* The library's own: pointers instead of offsets, and the like. They have no meaning outside the
  * target. Each layer of the library has a part, and alone knows what the part holds. */
 struct lt_own {
-    uint64_t tables[67];   /* struct tables_state */
+    uint64_t tables[72];   /* struct tables_state; the next two share a cache line */
     uint64_t stack[2];     /* struct stack_state */
     uint64_t account[33];  /* struct account_state */
     uint64_t order[7];     /* struct order_state */
     uint64_t runtime[1];   /* struct free_block */
     uint64_t interpose[2]; /* struct thread_start */
-    uint64_t spare[6];
+    uint64_t spare;
 };
 
 struct lt_thread {
