@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import MarkRecord, Notable, SignalRecord, Snapshot, WaitRecord
-from locktop.collector.recording import frame_format, snapshot_payload
+from locktop.collector.recording import frame_format, past_events, snapshot_payload
 from locktop.collector.recording.frame_format import FrameType
 from locktop.collector.recording.later_names import LaterNames, TimedScan
 from locktop.collector.recording.moments import EarlierWaits
@@ -135,7 +135,8 @@ class History:
             notables: the notable moments since the scan before.
         """
         self.scanned(snapshot, time_ns)
-        link = self._packer.link(snapshot_payload.encode(snapshot))
+        events = past_events.newest_of_each(snapshot.events)
+        link = self._packer.link(snapshot_payload.encode(replace(snapshot, events=events)))
         size = len(link.packed) + _EACH
         with self._lock:
             if link.type is FrameType.KEY:

@@ -14,7 +14,8 @@ from locktop.tui.views.styled_line import FoldedLines, Line, Span, make_line
 
 LABEL_WIDTH = 11
 _FUNCTION_WIDTH = 28
-_MAX_EVENTS = 12
+#: As many are kept of each lock and thread, see past_events.py.
+MAX_EVENTS = 12
 #: Frames of a stack whose source lines are shown, the innermost ones of the program.
 _MAX_SOURCES = 3
 
@@ -115,7 +116,7 @@ def latest_events(index: SnapshotIndex, events: Sequence[Event], show_lock: bool
         return
     yield blank()
     yield heading("Latest waits" if all(map(_waited, events)) else "Latest waits and holds")
-    for event in events[:_MAX_EVENTS]:
+    for event in events[:MAX_EVENTS]:
         yield _event(index, event, show_lock)
 
 
