@@ -4,7 +4,8 @@ The first thread that calls the function runs the initialiser. Others wait in __
 until it has ended. The guard does not name that thread. But the thread has the function on its
 stack. If just one other thread has the function there, that thread is likely to run the
 initialiser. The thread may also be in another part of the function, so nothing is certain. If the
-stack of any thread is not known, nothing is likely.
+stack of any thread is not known, nothing is likely. Where the machine code tells more, the cycle is
+among the known deadlocks already (static_initialisers.py).
 """
 
 from __future__ import annotations
@@ -73,11 +74,17 @@ def find(snapshot: Contents) -> tuple[Deadlock, ...]:
 
 def _guarded_function(frames: Sequence[Frame]) -> _Function | None:
     """Return the function that waits for a guard; None if the thread waits for none."""
+    callers = callers_of_wait(frames)
+    caller = callers[0] if callers else None
+    return _Function(caller.function, caller.module) if caller and caller.function else None
+
+
+def callers_of_wait(frames: Sequence[Frame]) -> Sequence[Frame]:
+    """Return the callers of the call that waits for a guard; () if the thread waits for none."""
     for index, frame in enumerate(frames[:-1]):
         if frame.function == _ACQUIRE:
-            caller = frames[index + 1]
-            return _Function(caller.function, caller.module) if caller.function else None
-    return None
+            return frames[index + 1 :]
+    return ()
 
 
 def _runner(

@@ -2,9 +2,8 @@
 
 - A wait for a mutex, reader-writer lock, spin lock or once routine needs its holder to go on.
 - A reader also needs the writers that go first.
-- A join needs the thread that is to end.
-- A wait for a semaphore needs one of the threads that may post it.
-- A wait for a condition variable needs one of the threads that may signal it.
+- A join needs the thread that is to end, a guard of C++ the known thread of its initialiser.
+- A wait for a semaphore or condition variable needs one of the threads that may post or signal it.
 - A wait at a barrier needs one of the threads that have not come.
 
 So the last three waits are stuck only if all of these threads are stuck.
@@ -78,6 +77,7 @@ def build_graph(
     first_thread: int = 0,
     left_by_fork: Set[int] = frozenset(),
     lost: Set[int] = frozenset(),
+    initialisers: Mapping[int, int] | None = None,
 ) -> WaitForGraph:
     """Build the wait-for graph of one scan.
 
@@ -90,8 +90,10 @@ def build_graph(
         left_by_fork: The tids of owners of mutexes that are threads of the parent, since before the
             fork.
         lost: The tids of owners of mutexes in shared memory that no process has.
+        initialisers: By tid of a waiter for the guard of a C++ variable, who runs the initialiser.
     """
-    builder = _GraphBuilder(threads, locks, complete, first_thread, left_by_fork, lost)
+    known = left_by_fork, lost, initialisers or {}
+    builder = _GraphBuilder(threads, locks, complete, first_thread, *known)
     blocked = {
         tid: thread
         for tid, wait in builder.waiting.items()
@@ -123,12 +125,14 @@ class _GraphBuilder:
         first_thread: int,
         left_by_fork: Set[int],
         lost: Set[int],
+        initialisers: Mapping[int, int],
     ) -> None:
         self._locks = locks
         self._complete = complete
         self._first_thread = first_thread
         self._left_by_fork = left_by_fork
         self._lost = lost
+        self._initialisers = initialisers
         self._have = "have" if complete else "are known to have"
         self._requests: dict[tuple[object, ...], Request] = {}
         self._same_for_all: dict[tuple[object, ...], tuple[Request, ...]] = {}
@@ -209,6 +213,8 @@ class _GraphBuilder:
     def _requests_of(self, tid: int, wait: Wait) -> Iterator[Request]:
         if wait.kind in LISTED_KINDS:
             yield from self._lock_requests(tid, wait)
+        elif self._initialisers.get(tid) in self.living:
+            yield self._single(BlockReason.RUNS, wait.lock, self._initialisers[tid])
         elif wait.kind is Kind.JOIN:
             if wait.awaits in self.living:
                 yield self._single(BlockReason.LIVES, wait.lock, wait.awaits)

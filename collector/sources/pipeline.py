@@ -187,6 +187,8 @@ class Scan(ABC):
         self._names_end = 0.0  # time.monotonic(); the scan waits for names until then
         self.is_stopped = False  # by a signal or a debugger: then a long hold says nothing
         self.has_ended = False
+        #: By tid of a waiter for a guard of C++: the thread that certainly runs the initialiser.
+        self.initialisers: Mapping[int, int] = {}
         self.draft: Draft
         self.stack_budgets = self.budgets_of_full_scan if resolve else self.budgets
 
@@ -273,6 +275,12 @@ class Scan(ABC):
         draft = self.draft
         if self.has_ended:
             return
+        self.initialisers = self.watched.initialisers.find(draft, self.probes.native_stacks)
+        if self.initialisers:
+            # A cycle over a known initialiser is as certain as one of mutexes.
+            self.check_deadlocks()
+            self.leave_out_messages()
+            self.classify_waits()
         possible = guarded_initialisers.find(draft) + joins_under_locks.find(draft)
         if possible:
             draft.deadlocks = (*draft.deadlocks, *possible)

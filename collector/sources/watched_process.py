@@ -15,6 +15,7 @@ from locktop.collector.sources.probes.followed_thread import FollowedThread
 from locktop.collector.sources.probes.hang_probe import HangProbe
 from locktop.collector.sources.probes.lost_owners import LostOwners
 from locktop.collector.sources.probes.owners_elsewhere import OwnersElsewhere
+from locktop.collector.sources.probes.static_initialisers import StaticInitialisers
 
 #: Share of locktop's descriptors for the files of threads.
 _FILES_SHARE = 0.75
@@ -37,6 +38,7 @@ class WatchedProcess:
         self.hang = HangProbe(pid, self.tasks)
         self.lost_owners = LostOwners(pid, self.target.own_pid)
         self.owners_elsewhere = OwnersElsewhere(pid)
+        self.initialisers = StaticInitialisers()
         self.figures = ProcessFigures(self.target)
         self.host = clean(socket.gethostname())
         self.last: Snapshot | None = None

@@ -166,6 +166,24 @@ class Unwinder:
             pass
         return None
 
+    def is_initialising(self, guard: int, acquired: int, returns: int) -> bool:
+        """Return whether a frame certainly runs the initialiser of a static variable of C++.
+
+        Args:
+            guard: the address of the variable's guard.
+            acquired: the return address of the call in which another thread waits for the guard.
+            returns: the return address of the frame.
+        """
+        from locktop.collector.unwind.x86_64 import static_guard
+
+        if self._architecture.name != "x86_64":
+            return False
+        try:
+            self._refresh()
+            return static_guard.is_initialising(self._code, guard, acquired, returns)
+        except (StackCut, OSError):
+            return False
+
     def _sleeps(self, tid: int) -> tuple[SystemCall, int] | None:
         """Return the call that a thread sleeps in, and how often the thread ran before."""
         runs = procfs.thread_runs(self._pid, tid)

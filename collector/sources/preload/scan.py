@@ -263,6 +263,7 @@ class PreloadScan(Scan):
             first_thread=first_thread,
             left_by_fork=self._session.left_by_fork,
             lost=self._lost_owners(),
+            initialisers=self.initialisers,
         )
         first = graph_of((*draft.threads, *peers))
 

@@ -134,7 +134,7 @@ class SamplingScan(Scan):
         A thread that was on no CPU between two samples did nothing. The kernel's state shows
         whether such a thread still waits, or was released and waits for a CPU.
         """
-        if not self._may_be_deadlocked():
+        if not (self.initialisers or self._may_be_deadlocked()):
             return
         session, draft = self._session, self.draft
         by_id = {lock.id: lock for lock in draft.locks}
@@ -143,7 +143,7 @@ class SamplingScan(Scan):
 
         def graph(threads: Sequence[Thread]) -> WaitForGraph:
             ended = session.builder.ended_owners(session.samples, session.waits, first_tid)
-            return build_graph((*threads, *ended), by_id, lost=lost)
+            return build_graph((*threads, *ended), by_id, lost=lost, initialisers=self.initialisers)
 
         def read_again(_: WaitForGraph) -> WaitForGraph:
             session.sample()

@@ -37,7 +37,7 @@ def entered(code: CodeMap, addresses: Sequence[int]) -> list[tuple[int, int]]:
     for index, address in enumerate(addresses[1:_MAX_FRAMES], 1):
         module = code.file(addresses[index - 1] - 1)
         if module is not None and code.file(address - 1) != module:
-            function = _called(code, address)
+            function = called(code, address)
             if code.file(function) == module and not _is_in(code, addresses[index - 1], function):
                 functions.append((index, function))
     return functions
@@ -50,7 +50,7 @@ def _is_in(code: CodeMap, address: int, function: int) -> bool:
         return True  # nothing is known of the function
 
 
-def _called(code: CodeMap, return_address: int) -> int:
+def called(code: CodeMap, return_address: int) -> int:
     """Return the target of the call before a return address; 0 if the call does not give it."""
     before = code.read(return_address - 7, 7)
     if len(before) < 7:

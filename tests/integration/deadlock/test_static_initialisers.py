@@ -47,11 +47,25 @@ def names(seen: Snapshot) -> list[set[str]]:
     return [{by_tid[edge.tid] for edge in one.cycle} for one in seen.deadlocks]
 
 
-def test_a_guard_closes_a_possible_deadlock(start: StartTarget) -> None:
-    seen = settled(start, "guard")
+@pytest.mark.parametrize("how", ["guard", "two_guards"])
+def test_a_guard_closes_a_certain_deadlock(start: StartTarget, how: str) -> None:
+    seen = settled(start, how)
     assert names(seen) == [{"initialiser", "holder"}]
     (found,) = seen.deadlocks
-    assert not found.certain
+    assert BlockReason.RUNS in {edge.reason for edge in found.cycle}
+    assert verdict.is_deadlocked(seen)
+
+
+def test_an_initialiser_that_wants_its_own_variable_is_deadlocked(start: StartTarget) -> None:
+    seen = settled(start, "twice")
+    assert names(seen) == [{"initialiser"}]
+    assert verdict.is_deadlocked(seen)
+
+
+def test_copies_of_a_function_close_a_possible_deadlock(start: StartTarget) -> None:
+    seen = settled(start, "inlined")
+    assert names(seen) == [{"initialiser", "holder"}]
+    (found,) = seen.deadlocks
     assert "may be in another part of the function" in found.doubt
     assert {edge.reason for edge in found.cycle} == {BlockReason.RUNS, BlockReason.HELD}
     assert verdict.is_doubtful(seen)
@@ -64,6 +78,6 @@ def test_a_once_flag_closes_a_certain_deadlock(start: StartTarget) -> None:
     assert verdict.is_deadlocked(seen)
 
 
-@pytest.mark.parametrize("how", ["other_guard", "other_part"])
+@pytest.mark.parametrize("how", ["other_guard", "other_of_function", "other_part", "jump_before"])
 def test_the_initialiser_of_a_third_thread_closes_none(start: StartTarget, how: str) -> None:
     assert names(settled(start, how)) == []

@@ -1,8 +1,11 @@
 // A thread runs the initialiser of a static variable, and wants a mutex there. The holder of the
 // mutex wants the variable. The argument "guard" stands for a static variable of a function,
-// "call_once" for a std::once_flag. With "other_guard" the thread runs the initialiser of another
-// variable. With "other_part" the thread wants the mutex in the function, but in no initialiser. In
-// these two cases a third thread runs the initialiser, and sleeps there for ever.
+// "call_once" for a std::once_flag. With "inlined" both threads have an own copy of the function,
+// with "twice" the initialiser wants its own variable. With "two_guards" the holder runs another
+// initialiser in place of the mutex. With "other_guard" and "other_of_function" the thread runs the
+// initialiser of another variable, with "other_part" and "jump_before" it wants the mutex in the
+// function, but in no initialiser. In these cases a third thread runs the initialiser, and sleeps
+// there for ever.
 #include <atomic>
 #include <cstring>
 #include <mutex>
@@ -42,6 +45,57 @@ KEPT int &config(int (*load)(), bool logs)
     return value;
 }
 
+// The variable of one function in two of its callers.
+[[gnu::always_inline]] inline int &inlined_config()
+{
+    static int value = take_mutex();
+    return value;
+}
+
+KEPT int &one_of_two(int (*load)(), bool is_second)
+{
+    if (is_second) {
+        static int second = load();
+        return second;
+    }
+    static int first = load();
+    return first;
+}
+
+KEPT int &with_retries(int (*load)(), bool waits)
+{
+again:
+    if (waits) {
+        take_mutex();
+        waits = false;
+        goto again;
+    }
+    static int value = load();
+    return value;
+}
+
+KEPT int load_twice()
+{
+    is_begun = true;
+    return config(load_twice, false);
+}
+
+KEPT int want_second();
+
+KEPT int want_first()
+{
+    is_begun = true;
+    while (!is_held)
+        pause_ms(1);
+    return one_of_two(want_second, true);
+}
+
+KEPT int want_second()
+{
+    is_held = true;
+    return one_of_two(want_first, false);
+}
+
 KEPT int &theme()
 {
     static int value = take_mutex();
@@ -53,14 +107,29 @@ KEPT void load_once()
     std::call_once(g_once, take_mutex);
 }
 
+bool is(void *how, const char *name)
+{
+    return !strcmp(static_cast<char *>(how), name);
+}
+
 KEPT void *initialise(void *how)
 {
-    if (!strcmp((char *)how, "call_once"))
+    if (is(how, "call_once"))
         load_once();
-    else if (!strcmp((char *)how, "other_guard"))
+    else if (is(how, "other_guard"))
         theme();
+    else if (is(how, "inlined"))
+        inlined_config();
+    else if (is(how, "twice"))
+        load_twice();
+    else if (is(how, "two_guards"))
+        one_of_two(want_first, false);
+    else if (is(how, "other_of_function"))
+        one_of_two(take_mutex, false);
+    else if (is(how, "jump_before"))
+        with_retries(take_mutex, true);
     else
-        config(take_mutex, !strcmp((char *)how, "other_part"));
+        config(take_mutex, is(how, "other_part"));
     return nullptr;
 }
 
@@ -68,18 +137,33 @@ KEPT void *hold(void *how)
 {
     while (!is_begun)
         pause_ms(1);
+    if (is(how, "two_guards")) {
+        one_of_two(want_second, true);
+        return nullptr;
+    }
     std::lock_guard guard(g_mutex);
     is_held = true;
-    if (!strcmp((char *)how, "call_once"))
+    if (is(how, "call_once"))
         load_once();
+    else if (is(how, "inlined"))
+        inlined_config();
+    else if (is(how, "other_of_function"))
+        one_of_two(take_mutex, true);
+    else if (is(how, "jump_before"))
+        with_retries(take_mutex, false);
     else
         config(take_mutex, false);
     return nullptr;
 }
 
-KEPT void *third(void *)
+KEPT void *third(void *how)
 {
-    config(sleep_for_ever, false);
+    if (is(how, "other_of_function"))
+        one_of_two(sleep_for_ever, true);
+    else if (is(how, "jump_before"))
+        with_retries(sleep_for_ever, false);
+    else
+        config(sleep_for_ever, false);
     return nullptr;
 }
 
@@ -88,8 +172,8 @@ KEPT void *third(void *)
 int main(int argc, char **argv)
 {
     char *how = argc > 1 ? argv[1] : argv[0];
-    if (!strncmp(how, "other", 5)) {
-        start(third, nullptr, "third");
+    if (!strncmp(how, "other", 5) || is(how, "jump_before")) {
+        start(third, how, "third");
         while (!sleepers)
             pause_ms(1);
     }

@@ -7,7 +7,7 @@ from unit.analysis.test_deadlocks import held, lock, thread, verdict, wait, writ
 
 from locktop.collector.analysis import deadlocks
 from locktop.collector.analysis.wait_requests import build_graph
-from locktop.collector.model import Kind
+from locktop.collector.model import BlockReason, Kind
 
 
 def test_a_stale_list_of_an_ended_thread_hides_no_deadlock() -> None:
@@ -35,3 +35,17 @@ def test_a_sampled_wait_may_have_lasted_for_any_time() -> None:
     assert verdict(thread(1, begun), locks={7: lock(7)}) == []
     sampled = replace(begun, is_lower_bound=True)
     assert verdict(thread(1, sampled), locks={7: lock(7)}) == [False]
+
+
+def test_a_known_initialiser_closes_a_cycle_while_it_lives() -> None:
+    waiter = thread(1, wait(8, Kind.FUTEX), held(7))
+    initialiser = thread(2, wait(7))
+    locks = {7: lock(7), 8: lock(8)}
+    assert verdict(waiter, initialiser, locks=locks) == []
+    scan = build_graph((waiter, initialiser), locks, initialisers={1: 2})
+    (found,) = deadlocks.find_confirmed(scan, scan)
+    assert found.certain
+    assert {edge.reason for edge in found.cycle} == {BlockReason.RUNS, BlockReason.HELD}
+    ended = thread(2, None, alive=False)
+    gone = build_graph((waiter, ended), locks, initialisers={1: 2})
+    assert deadlocks.find_confirmed(gone, gone) == ()
