@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 from support.shared_file import mark, record
 from unit.recording.test_recording import scans
-from unit.stream.test_stream_sender import Network
+from unit.extensions.stream.test_stream_sender import Network
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.extensions.stream import datagrams, stream_sender
