@@ -272,7 +272,7 @@ test-quick: setup
 	@$(SIDE_BY_SIDE) pytest-quick pytest-quick-real
 
 pytest-quick:
-	$(call run-pytest,quick,$(addprefix tests/unit/,analysis config export format linux model shm sources) \
+	$(call run-pytest,quick,$(addprefix tests/unit/,analysis config render linux model shm sources) \
 	  --ignore=tests/unit/analysis/whatif)
 
 pytest-quick-real:
@@ -375,4 +375,4 @@ clean:
 # docs/snapshot.md, from the types of the document.
 .PHONY: snapshot-reference
 snapshot-reference: setup
-	$(BIN)/python -m locktop.collector.export.snapshot_reference > docs/snapshot.md
+	$(BIN)/python -m locktop.collector.render.documents.snapshot_reference > docs/snapshot.md

@@ -41,7 +41,7 @@ from locktop.collector.model.inside import RATE
 from locktop.collector.sources.attach import attach
 from locktop.collector.sources.base import Source
 from locktop.collector.sources.launch import preload_environment
-from locktop.collector.unwind.perf_stream import SampleStream
+from locktop.collector.symbols.unwind.perf_stream import SampleStream
 
 #: Seconds before a part, for what the first samples need.
 WARM_S = 0.5

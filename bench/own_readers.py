@@ -26,9 +26,9 @@ from locktop.collector.symbols.dwarf.units import Units
 from locktop.collector.symbols.elf.file import ElfFile
 from locktop.collector.symbols.memory_map import parse
 from locktop.collector.symbols.safe_open import open_regular
-from locktop.collector.unwind.eh_frame import FrameTable
-from locktop.collector.unwind.fde import FrameEntries, FrameSection
-from locktop.collector.unwind.x86_64.frame_offset import MAX_CODE, frame_offset
+from locktop.collector.symbols.unwind.eh_frame import FrameTable
+from locktop.collector.symbols.unwind.fde import FrameEntries, FrameSection
+from locktop.collector.symbols.unwind.x86_64.frame_offset import MAX_CODE, frame_offset
 
 ROUNDS = 5
 _RBP = 6

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from support.targets import Compiler, Target
 
-from locktop.collector.unwind import ptrace_stop
-from locktop.collector.unwind.arch import architecture
-from locktop.collector.unwind.unwinder import Unwinder
+from locktop.collector.symbols.unwind import ptrace_stop
+from locktop.collector.symbols.unwind.arch import architecture
+from locktop.collector.symbols.unwind.unwinder import Unwinder
 
 WARM = 100
 
@@ -33,7 +33,7 @@ BUILDS = {
 WAYS = ("twenty", "deep", "reads")
 _SCAN = """\
 import sys, time
-from locktop.collector.unwind.unwinder import Unwinder
+from locktop.collector.symbols.unwind.unwinder import Unwinder
 began, used = time.perf_counter(), time.thread_time()
 found = Unwinder(int(sys.argv[1])).blocked(int(sys.argv[2]))
 assert found is not None and found.complete, found
@@ -50,7 +50,7 @@ _LOAD = """\
 import time
 import locktop.collector.sources.sampling.source
 began, used = time.perf_counter(), time.thread_time()
-import locktop.collector.unwind.unwinder
+import locktop.collector.symbols.unwind.unwinder
 print(time.perf_counter() - began, time.thread_time() - used)
 """
 

@@ -12,12 +12,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from locktop.collector.format import hang
-from locktop.collector.format.snapshot_index import SnapshotIndex
-from locktop.collector.format.verdict import long_hang
 from locktop.collector.model import Lock, Notable, Snapshot, ThreadState
 from locktop.collector.model.moments import ALERTS
 from locktop.collector.recording.memory_keeper import MemoryKeeper
+from locktop.collector.render.words import hang
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
+from locktop.collector.render.words.verdict import long_hang
 from locktop.tui.views.banner import banner
 from locktop.tui.views.cells import counted, plain
 from locktop.tui.views.headline import most_waited_now
@@ -27,8 +27,8 @@ from locktop.tui.views.past_flag import clock_text
 from locktop.tui.views.styled_line import line_text
 
 if TYPE_CHECKING:
-    from locktop.collector.export.snapshot_signal import SnapshotSignal
     from locktop.collector.recording.history import History
+    from locktop.collector.render.snapshot_signal import SnapshotSignal
     from locktop.collector.sources.attach import Source
 
 #: Seconds between two reports of changed facts.
@@ -183,7 +183,7 @@ def run(source: Source, rate: float, history: History | None = None) -> int:
         rate: scans a second.
         history: a memory for the alerts; None: alerts are not told.
     """
-    from locktop.collector.export.snapshot_signal import SnapshotSignal
+    from locktop.collector.render.snapshot_signal import SnapshotSignal
 
     on_demand = SnapshotSignal(lambda: None)  # the next scan comes soon
     on_demand.install()

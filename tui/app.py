@@ -20,8 +20,8 @@ from locktop.tui.views.styled_line import Line, cut, make_line
 from locktop.tui.widgets.quit_dialog import QuitDialog
 
 if TYPE_CHECKING:
-    from locktop.collector.profile.profile import Profile, Weight
     from locktop.collector.recording.moments import Moments
+    from locktop.collector.render.profiles.profile import Profile, Weight
     from locktop.tui.screens.call_tree import CallTreeScreen
 
 

@@ -207,7 +207,7 @@ def _run(argv: Sequence[str] | None) -> int:
 
 
 def _os_error_text(error: OSError) -> str:
-    from locktop.collector.export.files import words
+    from locktop.collector.render.files import words
 
     # An error without the name of a file is of the standard output.
     return f"{error.filename or 'cannot write the output'}: {words(error)}"

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from locktop.collector.config import user_file
 from locktop.collector.config.settings import SavedView
 from locktop.collector.errors import LocktopError
-from locktop.collector.export.files import write_file
+from locktop.collector.render.files import write_file
 
 #: A file with more saved views is not ours.
 _MAX_VIEWS = 200

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from locktop.collector.errors import LocktopError
-from locktop.collector.format.row_filter import RowFilter, parse
+from locktop.collector.render.words.row_filter import RowFilter, parse
 
 
 class TypedFilter:

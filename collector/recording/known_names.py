@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from locktop.collector.format.lock_kind import kind_word
 from locktop.collector.model import Frame, Lock, Pattern, Snapshot
 from locktop.collector.model.frames import innermost_own_frame
 from locktop.collector.model.kinds import PYTHON_LOCK
+from locktop.collector.render.words.lock_kind import kind_word
 from locktop.collector.symbols.stack_frames import UNLOADED, program_frames
 
 

@@ -6,9 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
 from locktop.collector.analysis.alerts import Alert, AlertKind, Alerts
-from locktop.collector.format import hang
-from locktop.collector.format.snapshot_index import SnapshotIndex
-from locktop.collector.format.units import counted, duration
 from locktop.collector.model import (
     CONTENTION_KINDS,
     Notable,
@@ -16,6 +13,9 @@ from locktop.collector.model import (
     Snapshot,
     WaitRecord,
 )
+from locktop.collector.render.words import hang
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
+from locktop.collector.render.words.units import counted, duration
 from locktop.collector.sanitize import clean
 from locktop.collector.shm import slot_batch
 from locktop.collector.shm.slot_batch import SlotBatch

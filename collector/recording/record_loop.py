@@ -8,12 +8,12 @@ from collections.abc import Callable
 from types import FrameType
 
 from locktop.collector.errors import LocktopError
-from locktop.collector.export.snapshot_signal import SnapshotSignal
 from locktop.collector.linux.signal_wakeup import SignalWakeup
 from locktop.collector.model import Snapshot
 from locktop.collector.recording.recorded_calls import RecordedCalls
 from locktop.collector.recording.recorder import Recorder
 from locktop.collector.recording.second_signal import SecondSignal
+from locktop.collector.render.snapshot_signal import SnapshotSignal
 from locktop.collector.sources.base import Source
 
 _POLL_S = 0.2

@@ -10,7 +10,6 @@ from pathlib import Path
 import msgspec
 
 from locktop.collector.errors import LocktopError
-from locktop.collector.export.files import words
 from locktop.collector.model import Notable, Snapshot
 from locktop.collector.recording import frame_format, snapshot_payload
 from locktop.collector.recording.frame_format import FILE_HEADER, MAGIC, VERSION, FrameType
@@ -18,6 +17,7 @@ from locktop.collector.recording.frame_index import TRAILER, TRAILER_WORD, Index
 from locktop.collector.recording.history import PackedSlots
 from locktop.collector.recording.recording_info import RecordingInfo
 from locktop.collector.recording.snapshot_chain import ChainPacker, Link
+from locktop.collector.render.files import words
 from locktop.collector.shm import slot_batch
 from locktop.collector.shm.slot_batch import SlotBatch
 

@@ -20,8 +20,6 @@ from msgspec import Struct
 
 from locktop.collector.analysis.figures_since import is_same_program, since
 from locktop.collector.errors import LocktopError
-from locktop.collector.export.files import words
-from locktop.collector.format.units import duration
 from locktop.collector.linux import procfs
 from locktop.collector.linux.private_directory import private_directory
 from locktop.collector.linux.target import find_process
@@ -29,6 +27,8 @@ from locktop.collector.model import Snapshot
 from locktop.collector.recording.recording import Recording
 from locktop.collector.recording.recording_info import RecordingInfo
 from locktop.collector.recording.recording_writer import RecordingEndedError, RecordingWriter
+from locktop.collector.render.files import words
+from locktop.collector.render.words.units import duration
 
 _NAME = re.compile(r"session-(\d{1,10})-(\d{1,20})")
 #: Files of the directory that are tried when ended processes are looked for.

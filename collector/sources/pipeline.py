@@ -24,9 +24,9 @@ from locktop.collector.analysis import (
 from locktop.collector.analysis.idle.classifier import Classifier
 from locktop.collector.analysis.recent_waits import RecentWaits
 from locktop.collector.extension import extensions
-from locktop.collector.format import patterns
 from locktop.collector.model import Draft, Frame, Snapshot
 from locktop.collector.model.kinds import INTERPRETER_LOCK_KINDS
+from locktop.collector.render.words import patterns
 from locktop.collector.sources.probes.holder_activity import HolderProbe
 from locktop.collector.sources.probes.native_stacks import NativeStacks
 from locktop.collector.sources.probes.python_stacks import PythonStacks, WaitKeys
@@ -495,11 +495,3 @@ def _gil_waiters(draft: Draft) -> dict[int, int]:
         and wait.lock in addresses
         and waits_for_interpreter(draft.stacks.get(wait.stack, ()))
     }
-
-
-def merged_wait_keys(*parts: Mapping[int, tuple[int, int]]) -> WaitKeys:
-    """Return several tables of waits as one; for a thread in several tables the last one counts."""
-    merged: dict[int, tuple[int, int]] = {}
-    for part in parts:
-        merged.update(part)
-    return merged

@@ -18,8 +18,8 @@ from support.targets import PATIENCE_S, remove_file_of, start_time
 
 from false_alarms.programs import MISUSE, POSSIBLE, POTENTIAL, Healthy
 from locktop.collector.errors import LocktopError
-from locktop.collector.export.snapshot_codec import document
 from locktop.collector.model import Confidence, Snapshot
+from locktop.collector.render.documents.snapshot_codec import document
 from locktop.collector.sources.attach import attach
 from locktop.collector.sources.base import Source
 from locktop.collector.sources.launch import preload_environment

@@ -18,20 +18,16 @@ from unit.builders import records, scenarios
 
 from fuzz.mutate import damaged
 from locktop.collector.errors import LocktopError
-from locktop.collector.export.formats import (
-    CALL_TREE_FORMATS,
-    FINDING_FORMATS,
-    SNAPSHOT_FORMATS,
-)
-from locktop.collector.export.text import timeline
-from locktop.collector.format import verdict
 from locktop.collector.model import NotableKind, Snapshot
-from locktop.collector.profile.profile import SnapshotProfile
 from locktop.collector.recording import chosen_moment, frame_format, snapshot_payload
 from locktop.collector.recording.frame_format import FILE_HEADER, MAGIC, VERSION, FrameType
 from locktop.collector.recording.recording import Recording
 from locktop.collector.recording.recording_info import RecordingInfo
 from locktop.collector.recording.time_lines import TimeLineReader
+from locktop.collector.render.formats import CALL_TREE_FORMATS, FINDING_FORMATS, SNAPSHOT_FORMATS
+from locktop.collector.render.profiles.profile import SnapshotProfile
+from locktop.collector.render.text import timeline
+from locktop.collector.render.words import verdict
 
 _NS = 1_000_000_000
 BEGIN_NS = 1_790_000_000 * _NS

@@ -21,13 +21,13 @@ from locktop.collector.linux import procfs
 from locktop.collector.symbols.elf.bounded_file import InMemory
 from locktop.collector.symbols.elf.file import ElfFile
 from locktop.collector.symbols.memory_map import parse
-from locktop.collector.unwind import dwarf_expression
-from locktop.collector.unwind.cfi_program import UnwindRow, row
-from locktop.collector.unwind.eh_frame import FrameTable
-from locktop.collector.unwind.fde import FrameEntries, FrameSection
-from locktop.collector.unwind.stack_memory import StackCut
-from locktop.collector.unwind.unwinder import Unwinder
-from locktop.collector.unwind.x86_64 import frame_offset
+from locktop.collector.symbols.unwind import dwarf_expression
+from locktop.collector.symbols.unwind.cfi_program import UnwindRow, row
+from locktop.collector.symbols.unwind.eh_frame import FrameTable
+from locktop.collector.symbols.unwind.fde import FrameEntries, FrameSection
+from locktop.collector.symbols.unwind.stack_memory import StackCut
+from locktop.collector.symbols.unwind.unwinder import Unwinder
+from locktop.collector.symbols.unwind.x86_64 import frame_offset
 
 ROUNDS, _, FIRST = os.environ.get("LOCKTOP_FUZZ", "60").partition(":")
 SEEDS = range(int(FIRST or 0), int(FIRST or 0) + int(ROUNDS))

@@ -14,13 +14,13 @@ from typing import cast
 
 import pytest
 
-from locktop.collector.unwind.arch import architecture
-from locktop.collector.unwind.cfi_program import CfaRule, RegisterRule, RuleKind, UnwindRow
-from locktop.collector.unwind.code_map import CodeMap
-from locktop.collector.unwind.cursor import Unwound, Walk
-from locktop.collector.unwind.stack_memory import StackCut, StackMemory
-from locktop.collector.unwind.walk_cache import WalkCache
-from locktop.collector.unwind.x86_64.register_recovery import FrameRegisters
+from locktop.collector.symbols.unwind.arch import architecture
+from locktop.collector.symbols.unwind.cfi_program import CfaRule, RegisterRule, RuleKind, UnwindRow
+from locktop.collector.symbols.unwind.code_map import CodeMap
+from locktop.collector.symbols.unwind.cursor import Unwound, Walk
+from locktop.collector.symbols.unwind.stack_memory import StackCut, StackMemory
+from locktop.collector.symbols.unwind.walk_cache import WalkCache
+from locktop.collector.symbols.unwind.x86_64.register_recovery import FrameRegisters
 
 ROUNDS, _, FIRST = os.environ.get("LOCKTOP_FUZZ", "60").partition(":")
 SEEDS = range(int(FIRST or 0), int(FIRST or 0) + int(ROUNDS))

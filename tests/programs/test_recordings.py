@@ -15,11 +15,11 @@ from support.targets import PATIENCE_S, Target
 from support.watched import Need
 
 from locktop.collector.errors import LocktopError
-from locktop.collector.export.formats import SNAPSHOT_FORMATS
-from locktop.collector.export.snapshot_codec import document
 from locktop.collector.model import Snapshot
 from locktop.collector.recording.recorder import Recorder, RecordingPath
 from locktop.collector.recording.segments import open_recording
+from locktop.collector.render.documents.snapshot_codec import document
+from locktop.collector.render.formats import SNAPSHOT_FORMATS
 from locktop.collector.sources.attach import attach
 from locktop.collector.sources.base import Source
 from locktop.collector.sources.launch import preload_environment

@@ -20,9 +20,9 @@ import pytest
 from support import watched
 from support.targets import Compiler, Target
 
-from locktop.collector.export.snapshot_codec import document
 from locktop.collector.linux.target import find_process
 from locktop.collector.native import ffi
+from locktop.collector.render.documents.snapshot_codec import document
 from locktop.collector.shm import layout
 from locktop.collector.shm.segment import GrowingArray, SharedMemory
 from locktop.collector.sources import discover

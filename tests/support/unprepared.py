@@ -10,8 +10,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import TypeVar
 
-from locktop.collector.export.snapshot_codec import document
 from locktop.collector.model import Kind, Snapshot, Wait
+from locktop.collector.render.documents.snapshot_codec import document
 from locktop.collector.sources.attach import attach
 from support import gdb
 from support.targets import PATIENCE_S

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from locktop.collector.errors import LocktopError
-from locktop.collector.export.snapshot_codec import document
+from locktop.collector.render.documents.snapshot_codec import document
 from locktop.collector.sources.attach import attach
 from locktop.collector.sources.base import Source
 from locktop.collector.sources.launch import preload_environment

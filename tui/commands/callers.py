@@ -6,7 +6,7 @@ import argparse
 import time
 from typing import TYPE_CHECKING, Any
 
-from locktop.collector.export.formats import CALL_TREE_FORMATS, INSIDE_FORMATS, OutputFormat
+from locktop.collector.render.formats import CALL_TREE_FORMATS, INSIDE_FORMATS, OutputFormat
 from locktop.tui.commands import recorded
 from locktop.tui.commands.inside_profile import add_frequency, check_samples, profiled
 from locktop.tui.commands.options import (
@@ -29,7 +29,7 @@ from locktop.tui.commands.output import (
 
 if TYPE_CHECKING:
     from locktop.collector.model import Snapshot
-    from locktop.collector.profile.profile import Profile
+    from locktop.collector.render.profiles.profile import Profile
     from locktop.collector.sources.attach import Source
 
 NAME = "callers"
@@ -102,7 +102,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _show(arguments: argparse.Namespace) -> int:
-    from locktop.collector.profile import profile
+    from locktop.collector.render.profiles import profile
 
     if arguments.file is None and not arguments.session:
         from locktop.tui.commands.attach import watch
@@ -134,7 +134,7 @@ def _write(arguments: argparse.Namespace) -> int:
 
 def _write_inside(arguments: argparse.Namespace) -> int:
     from locktop.collector.errors import LocktopError
-    from locktop.collector.profile.inside_tree import lock_named
+    from locktop.collector.render.profiles.inside_tree import lock_named
 
     name = arguments.format or INSIDE_FORMATS.default
     if name not in INSIDE_FORMATS.names or arguments.function is not None:
@@ -150,7 +150,7 @@ def _write_inside(arguments: argparse.Namespace) -> int:
 
 def _sampled(arguments: argparse.Namespace) -> Snapshot:
     """Return the snapshot of a process after samples of the lock's holders."""
-    from locktop.collector.profile.inside_tree import lock_named
+    from locktop.collector.render.profiles.inside_tree import lock_named
 
     source = attached(arguments.pid, arguments)
     try:
@@ -177,7 +177,7 @@ def _of_snapshot(arguments: argparse.Namespace) -> Snapshot:
 
 
 def _profile(arguments: argparse.Namespace) -> Profile:
-    from locktop.collector.profile import profile
+    from locktop.collector.render.profiles import profile
 
     if arguments.file is not None:
         return _of_file(arguments)
@@ -192,7 +192,7 @@ def _profile(arguments: argparse.Namespace) -> Profile:
 
 def _with_functions(source: Source) -> Snapshot:
     """Return a snapshot with all names, after some scans for the Python functions of past waits."""
-    from locktop.collector.profile.profile import may_learn_functions
+    from locktop.collector.render.profiles.profile import may_learn_functions
 
     found = source.scan(resolve=True)
     end = time.monotonic() + _MORE_S
@@ -203,8 +203,8 @@ def _with_functions(source: Source) -> Snapshot:
 
 
 def _of_file(arguments: argparse.Namespace) -> Profile:
-    from locktop.collector.export.open_profile import open_profile
-    from locktop.collector.profile import profile
+    from locktop.collector.render.open_profile import open_profile
+    from locktop.collector.render.profiles import profile
 
     if not recorded.is_recording(arguments.file):
         return open_profile(arguments.file, rules(arguments))
@@ -213,7 +213,7 @@ def _of_file(arguments: argparse.Namespace) -> Profile:
 
 def _rendered(found: Profile, form: OutputFormat[Any], arguments: argparse.Namespace) -> bytes:
     from locktop.collector.errors import LocktopError
-    from locktop.collector.profile.profile import step_named, weight_of
+    from locktop.collector.render.profiles.profile import step_named, weight_of
 
     weight = weight_of(found.weights, arguments.weight)
     name = arguments.function

@@ -6,7 +6,7 @@ import argparse
 import time
 from typing import TYPE_CHECKING
 
-from locktop.collector.export.formats import CALLS_FORMATS
+from locktop.collector.render.formats import CALLS_FORMATS
 from locktop.tui.commands import recorded
 from locktop.tui.commands.options import (
     add_scan_options,
@@ -27,8 +27,8 @@ from locktop.tui.commands.output import (
 
 if TYPE_CHECKING:
     from locktop.collector.model import Snapshot
-    from locktop.collector.profile.calls_profile import CallsProfile
     from locktop.collector.recording.chosen_moment import Span
+    from locktop.collector.render.profiles.calls_profile import CallsProfile
 
 NAME = "calls"
 HELP = "the function calls of an instrumented program: counts, times, lock waits"
@@ -103,7 +103,7 @@ def _show(arguments: argparse.Namespace) -> int:
 def _profile(arguments: argparse.Namespace) -> CallsProfile:
     """Return the calls that the user asks for. Raises LocktopError if there are none."""
     from locktop.collector.errors import LocktopError
-    from locktop.collector.profile.calls_profile import CallsProfile
+    from locktop.collector.render.profiles.calls_profile import CallsProfile
 
     if arguments.file is None:
         span = _scanned(arguments)
@@ -125,7 +125,7 @@ def _profile(arguments: argparse.Namespace) -> CallsProfile:
 
 def _without_calls(snapshot: Snapshot) -> str:
     """Return the line on a process whose snapshot has no function calls."""
-    from locktop.collector.profile.calls_profile import NO_CALLS
+    from locktop.collector.render.profiles.calls_profile import NO_CALLS
     from locktop.collector.sources import levels
 
     process = f"{snapshot.process.comm} {snapshot.process.pid}"

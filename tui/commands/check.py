@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from locktop.collector.export.formats import FINDING_FORMATS
+from locktop.collector.render.formats import FINDING_FORMATS
 from locktop.tui.commands import options, recorded
 from locktop.tui.commands.options import add_scan_options, add_suppressions, attached
 from locktop.tui.commands.output import (
@@ -138,8 +138,8 @@ def _form(arguments: argparse.Namespace) -> str:
 
 def _scanned(arguments: argparse.Namespace) -> Snapshot:
     """The later of two scans. Raises LocktopError if they cannot tell."""
-    from locktop.collector.format import verdict
     from locktop.collector.model.kinds import NAMED_BY_STACK_KINDS
+    from locktop.collector.render.words import verdict
 
     source = attached(arguments.pid, arguments, arguments.potential == _OF_CLASSES)
     try:
@@ -184,7 +184,7 @@ def _scanned_on(scan: Callable[..., Snapshot]) -> Snapshot:
 
     Without the library, the beginning of a wait from before the first scan is not known.
     """
-    from locktop.collector.format import verdict
+    from locktop.collector.render.words import verdict
 
     snapshot = scan(resolve=True)  # a wait for work is no reason to go on
     while verdict.may_be_long(snapshot) and not snapshot.ended:
@@ -209,9 +209,9 @@ def exit_status(snapshot: Snapshot, potential: bool = False) -> int:
     With ``potential`` a potential deadlock is status 1 too, and lock orders that are not known are
     DOUBTFUL.
     """
-    from locktop.collector.export.text import lock_order
-    from locktop.collector.format import lock_order as order_format
-    from locktop.collector.format import verdict
+    from locktop.collector.render.text import lock_order
+    from locktop.collector.render.words import lock_order as order_format
+    from locktop.collector.render.words import verdict
 
     if verdict.is_deadlocked(snapshot) or (potential and lock_order.likely(snapshot)):
         return 1

@@ -45,7 +45,7 @@ def execute(arguments: argparse.Namespace) -> int:
 def _init() -> int:
     from locktop.collector.config import settings
     from locktop.collector.errors import LocktopError, reason_of
-    from locktop.collector.export import files
+    from locktop.collector.render import files
 
     path = settings.path()
     try:

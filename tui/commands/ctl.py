@@ -62,8 +62,8 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _session(arguments: argparse.Namespace) -> str:
     """Begin or end the session; return what was done."""
-    from locktop.collector.format.units import duration
     from locktop.collector.recording import sessions
+    from locktop.collector.render.words.units import duration
     from locktop.collector.sources.attach import attach
 
     path = sessions.path_of(arguments.pid)

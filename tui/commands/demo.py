@@ -71,7 +71,7 @@ def _compare_profiles(arguments: argparse.Namespace) -> int:
     import json
     import subprocess
 
-    from locktop.collector.format import units
+    from locktop.collector.render.words import units
     from locktop.collector.sources import launch
     from locktop.tui.commands.profile import contrast_of
 
@@ -96,7 +96,7 @@ def _compare_profiles(arguments: argparse.Namespace) -> int:
 
 
 def _print_snapshot(command: list[str]) -> int:
-    from locktop.collector.export.text.report import render
+    from locktop.collector.render.text.report import render
     from locktop.collector.sources.launched_program import LaunchedProgram
 
     with LaunchedProgram(command[0], command, output=os.devnull, ends_with_screen=True) as started:

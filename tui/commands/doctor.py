@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from locktop.collector.export.formats import DIAGNOSIS_FORMATS
+from locktop.collector.render.formats import DIAGNOSIS_FORMATS
 from locktop.tui.commands.output import add_output, destination, text_width, write
 
 NAME = "doctor"

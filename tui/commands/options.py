@@ -220,7 +220,7 @@ def screen_start(arguments: argparse.Namespace) -> ScreenStart:
 
     Raises LocktopError for a view or a filter that does not exist.
     """
-    from locktop.collector.format.row_filter import parse
+    from locktop.collector.render.words.row_filter import parse
     from locktop.tui import kept_choices
     from locktop.tui.screen_start import list_of, start_of
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from locktop.collector.export.formats import WIDTH, OutputFormat, ResultFormats
+from locktop.collector.render.formats import WIDTH, OutputFormat, ResultFormats
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +32,7 @@ def destination(arguments: argparse.Namespace) -> Path | None:
     Raises LocktopError if the file cannot be written, before there is a result to lose.
     """
     from locktop.collector.errors import LocktopError
-    from locktop.collector.export import files
+    from locktop.collector.render import files
 
     if arguments.output == "":
         raise LocktopError("-o needs the name of a file, or - for the standard output")
@@ -46,7 +46,7 @@ def destination(arguments: argparse.Namespace) -> Path | None:
 def write(data: bytes, path: Path | None, arguments: argparse.Namespace) -> None:
     """Write ``data`` to ``path``, None for the standard output. Raises LocktopError."""
     from locktop.collector.errors import LocktopError
-    from locktop.collector.export import files
+    from locktop.collector.render import files
 
     if path is None:
         sys.stdout.buffer.write(data)

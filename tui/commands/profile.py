@@ -7,13 +7,13 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from locktop.collector.export.formats import PROFILE_FORMATS, PROFILE_LIST_FORMATS
+from locktop.collector.render.formats import PROFILE_FORMATS, PROFILE_LIST_FORMATS
 from locktop.tui.commands import options, recorded
 from locktop.tui.commands.output import add_format, add_output, destination, text_width, write
 
 if TYPE_CHECKING:
     from locktop.collector.model import SelfProfile, Snapshot
-    from locktop.collector.profile.kept_profile import KeptProfile
+    from locktop.collector.render.profiles.kept_profile import KeptProfile
 
 NAME = "profile"
 HELP = "profiles that a program makes of its own code, also two beside each other"
@@ -78,7 +78,7 @@ def _list(arguments: argparse.Namespace) -> int:
 
 def _save(arguments: argparse.Namespace) -> int:
     from locktop.collector.errors import LocktopError
-    from locktop.collector.export import saved_profile
+    from locktop.collector.render.documents import saved_profile
 
     if arguments.output is None:
         raise LocktopError("profile save needs -o FILE; - is the standard output")
@@ -90,7 +90,7 @@ def _save(arguments: argparse.Namespace) -> int:
 
 def _show(arguments: argparse.Namespace) -> int:
     from locktop.collector.errors import LocktopError
-    from locktop.collector.profile.profile_listing import listing
+    from locktop.collector.render.profiles.profile_listing import listing
 
     names = arguments.profiles
     if len(names) > 2:
@@ -107,8 +107,8 @@ def _show(arguments: argparse.Namespace) -> int:
 
 def contrast_of(pid: int, names: Sequence[str], arguments: argparse.Namespace) -> str:
     """Return profiles of a process beside each other as text. Raises LocktopError."""
-    from locktop.collector.export.text import self_profile
-    from locktop.collector.profile.profile_listing import listing
+    from locktop.collector.render.profiles.profile_listing import listing
+    from locktop.collector.render.text import self_profile
 
     snapshot = _scanned(pid, arguments)
     found = listing([_live(snapshot, name) for name in names])
@@ -124,8 +124,8 @@ def _scanned(pid: int, arguments: argparse.Namespace) -> Snapshot:
 
 
 def _live(snapshot: Snapshot, name: str) -> KeptProfile:
-    from locktop.collector.profile.kept_profile import profile_named
-    from locktop.collector.profile.profiled_code import with_code
+    from locktop.collector.render.profiles.kept_profile import profile_named
+    from locktop.collector.render.profiles.profiled_code import with_code
 
     process = snapshot.process
     profile = profile_named(snapshot.profiles, name, f"{process.comm} {process.pid}")
@@ -135,9 +135,9 @@ def _live(snapshot: Snapshot, name: str) -> KeptProfile:
 def _of_file(text: str, arguments: argparse.Namespace) -> KeptProfile:
     """Return a saved profile, or the profile of a snapshot: SNAPSHOT:NAME."""
     from locktop.collector.errors import LocktopError
-    from locktop.collector.export import saved_profile
-    from locktop.collector.profile.kept_profile import profile_named
-    from locktop.collector.profile.profiled_code import without_code
+    from locktop.collector.render.documents import saved_profile
+    from locktop.collector.render.profiles.kept_profile import profile_named
+    from locktop.collector.render.profiles.profiled_code import without_code
 
     path, colon, name = text.rpartition(":")
     if not colon or os.path.lexists(text):
@@ -155,7 +155,7 @@ def _of_file(text: str, arguments: argparse.Namespace) -> KeptProfile:
 
 
 def _profiles_of(path: str, arguments: argparse.Namespace) -> tuple[SelfProfile, ...]:
-    from locktop.collector.export import saved_profile
+    from locktop.collector.render.documents import saved_profile
 
     if not recorded.is_recording(path):
         data = saved_profile.read_file(path)

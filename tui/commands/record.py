@@ -100,7 +100,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def report(recorder: Recorder) -> None:
     """Print what was recorded, if a recording was made."""
-    from locktop.collector.format.units import size as size_text
+    from locktop.collector.render.words.units import size as size_text
 
     figures = recorder.figures
     if not figures.size:

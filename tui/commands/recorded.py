@@ -87,7 +87,7 @@ def check_use(arguments: argparse.Namespace, name: str) -> None:
 
 def _check_opens(path: str) -> None:
     """Raise LocktopError if FILE cannot be opened."""
-    from locktop.collector.export.input_file import open_input
+    from locktop.collector.render.input_file import open_input
 
     if not os.path.isdir(path):
         open_input(path).close()
@@ -113,8 +113,8 @@ def is_recording(path: str) -> bool:
 
 def _begins_as_recording(path: str) -> bool:
     from locktop.collector.errors import LocktopError
-    from locktop.collector.export.input_file import open_input
     from locktop.collector.recording.frame_format import MAGIC
+    from locktop.collector.render.input_file import open_input
 
     try:
         with open_input(path) as file:
@@ -137,7 +137,7 @@ def scanned(arguments: argparse.Namespace, with_calls: bool = False) -> Span:
     from locktop.collector.recording.recorded_calls import MomentsWithCalls
 
     if not is_recording(arguments.file):
-        from locktop.collector.export.open_profile import open_snapshot
+        from locktop.collector.render.open_profile import open_snapshot
 
         return chosen_moment.Span(open_snapshot(arguments.file, options.rules(arguments)))
     with opened(arguments.file) as recording:

@@ -7,7 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from locktop.collector.export.formats import SNAPSHOT_FORMATS
+from locktop.collector.render.formats import SNAPSHOT_FORMATS
 from locktop.tui.commands import options, recorded
 from locktop.tui.commands.inside_profile import add_frequency, check_samples, profiled
 from locktop.tui.commands.options import (
@@ -89,7 +89,7 @@ class _PrintSchema(argparse.Action):
     """Prints the JSON Schema at once, as --help and --version do."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        from locktop.collector.export import snapshot_reference
+        from locktop.collector.render.documents import snapshot_reference
 
         sys.stdout.write(snapshot_reference.schema_text())
         parser.exit()

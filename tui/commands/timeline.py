@@ -62,10 +62,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Write the time line."""
     from locktop.collector.errors import LocktopError
-    from locktop.collector.export.files import encoded
-    from locktop.collector.export.text import timeline
     from locktop.collector.recording.chosen_moment import span_ns
     from locktop.collector.recording.time_lines import TimeLineReader
+    from locktop.collector.render.files import encoded
+    from locktop.collector.render.text import timeline
 
     if (arguments.pid is None) == (arguments.file is None):
         raise LocktopError("timeline needs one of -p PID and FILE")

@@ -21,7 +21,7 @@ from locktop.tui.commands.options import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from locktop.collector.format.snapshot_index import SnapshotIndex
+    from locktop.collector.render.words.snapshot_index import SnapshotIndex
     from locktop.collector.sources.attach import Source
     from locktop.tui.views.plain_table import TableChoice
 
@@ -85,7 +85,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _choice(arguments: argparse.Namespace) -> TableChoice:
     from locktop.collector.errors import LocktopError
-    from locktop.collector.format.row_filter import parse
+    from locktop.collector.render.words.row_filter import parse
     from locktop.tui.screen_start import LISTS
     from locktop.tui.views.plain_table import TableChoice
 
@@ -102,8 +102,8 @@ def _choice(arguments: argparse.Namespace) -> TableChoice:
 
 
 def _print_parts(source: Source, choice: TableChoice, count: int | None, pause_s: float) -> None:
-    from locktop.collector.export.snapshot_signal import SnapshotSignal
-    from locktop.collector.format.snapshot_index import SnapshotIndex
+    from locktop.collector.render.snapshot_signal import SnapshotSignal
+    from locktop.collector.render.words.snapshot_index import SnapshotIndex
 
     due, printed = time.monotonic(), 0
     on_demand = SnapshotSignal(lambda: None)  # the next scan answers

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from itertools import chain
 
-from locktop.collector.format import blocking as blocking_rows
-from locktop.collector.format.blocking import BlockingRow
-from locktop.collector.format.row_filter import RowFilter
-from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import BlockingRoot, Lock, RootKind
+from locktop.collector.render.words import blocking as blocking_rows
+from locktop.collector.render.words.blocking import BlockingRow
+from locktop.collector.render.words.row_filter import RowFilter
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.screens.details_subject import DetailsSubject, Topic
 from locktop.tui.typed_filter import TypedFilter
 from locktop.tui.views import blocking

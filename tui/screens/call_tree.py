@@ -13,12 +13,12 @@ from textual.binding import BindingType
 from textual.containers import Container
 from textual.timer import Timer
 
-from locktop.collector.export.files import save_new
-from locktop.collector.export.formats import CALL_TREE_FORMATS
-from locktop.collector.export.rendered_files import call_tree_name
 from locktop.collector.model import Snapshot
-from locktop.collector.profile.call_tree import Butterfly, Node, Step
-from locktop.collector.profile.profile import Profile, SnapshotProfile, Weight
+from locktop.collector.render.files import save_new
+from locktop.collector.render.formats import CALL_TREE_FORMATS
+from locktop.collector.render.profiles.call_tree import Butterfly, Node, Step
+from locktop.collector.render.profiles.profile import Profile, SnapshotProfile, Weight
+from locktop.collector.render.rendered_files import call_tree_name
 from locktop.tui.bindings import bindings
 from locktop.tui.screen_actions import CALL_TREE
 from locktop.tui.views.call_tree import Branches, Row

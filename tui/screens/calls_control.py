@@ -44,7 +44,7 @@ class CallsControl:
 
     def _missing(self, snapshot: Snapshot) -> str:
         """Return the note on a snapshot without function calls."""
-        from locktop.collector.profile.calls_profile import NO_CALLS, NOT_KEPT, NOT_READ
+        from locktop.collector.render.profiles.calls_profile import NO_CALLS, NOT_KEPT, NOT_READ
 
         if self._travel.is_active:
             return NOT_KEPT

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import DeadlockReport, Lock
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.screens.details_subject import DetailsSubject, Topic
 from locktop.tui.typed_filter import TypedFilter
 from locktop.tui.views.deadlock_list import HEADING, POTENTIAL, deadlock_rows

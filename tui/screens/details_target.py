@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from locktop.collector.format import lock_order
-from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import OrderCycle
+from locktop.collector.render.words import lock_order
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.screens import source_line
 from locktop.tui.screens.blocking_panel import BlockingPanel
 from locktop.tui.screens.deadlock_panel import reports_of

@@ -6,7 +6,11 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 
-from locktop.collector.profile.call_tree_difference import DifferenceNode, DifferenceRow, rows
+from locktop.collector.render.profiles.call_tree_difference import (
+    DifferenceNode,
+    DifferenceRow,
+    rows,
+)
 from locktop.tui.bindings import bindings
 from locktop.tui.screen_actions import DIFFERENCE
 from locktop.tui.views.cells import duration

@@ -10,11 +10,11 @@ from textual import on
 from textual.binding import BindingType
 
 from locktop.collector.analysis.heat_map import by_lock, by_offset, by_thread
-from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import Snapshot, TimeLine, Window
-from locktop.collector.profile.call_tree_difference import DifferenceNode, difference
-from locktop.collector.profile.profile import SnapshotProfile
 from locktop.collector.recording.time_lines import TimeLineReader
+from locktop.collector.render.profiles.call_tree_difference import DifferenceNode, difference
+from locktop.collector.render.profiles.profile import SnapshotProfile
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.bindings import bindings
 from locktop.tui.screen_actions import HEAT_MAP
 from locktop.tui.screens.call_tree import CallTreeScreen

@@ -12,15 +12,15 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container
 
-from locktop.collector.export.files import save_new
-from locktop.collector.export.formats import INSIDE_FORMATS
-from locktop.collector.export.rendered_files import call_tree_name
-from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import Lock, Snapshot
-from locktop.collector.profile.call_tree import Node, Step
-from locktop.collector.profile.inside_profile import InsideLockProfile
-from locktop.collector.profile.inside_tree import FunctionShare
-from locktop.collector.profile.profile import Profile
+from locktop.collector.render.files import save_new
+from locktop.collector.render.formats import INSIDE_FORMATS
+from locktop.collector.render.profiles.call_tree import Node, Step
+from locktop.collector.render.profiles.inside_profile import InsideLockProfile
+from locktop.collector.render.profiles.inside_tree import FunctionShare
+from locktop.collector.render.profiles.profile import Profile
+from locktop.collector.render.rendered_files import call_tree_name
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.bindings import bindings
 from locktop.tui.new_notes import NewNotes
 from locktop.tui.screen_actions import INSIDE

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
 from typing import Generic, TypeVar
 
-from locktop.collector.format.row_filter import RowFilter
-from locktop.collector.format.snapshot_index import SnapshotIndex, is_contention
-from locktop.collector.format.source_location import short_location
 from locktop.collector.model import Lock, LockClass, Snapshot, Thread, ThreadGroup
 from locktop.collector.recording.past_pressure import PressurePhase
+from locktop.collector.render.words.row_filter import RowFilter
+from locktop.collector.render.words.snapshot_index import SnapshotIndex, is_contention
+from locktop.collector.render.words.source_location import short_location
 from locktop.tui.screens.details_subject import DetailsSubject, Topic
 from locktop.tui.typed_filter import TypedFilter
 from locktop.tui.views import lock_list, thread_list

@@ -6,8 +6,8 @@ import asyncio
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Notable, NotableKind
-from locktop.collector.profile.call_tree_difference import DifferenceNode, difference
 from locktop.collector.recording.moments import Moments
+from locktop.collector.render.profiles.call_tree_difference import DifferenceNode, difference
 from locktop.tui.past import Past
 from locktop.tui.views.past_flag import clock_text, span_text
 from locktop.tui.widgets.list_screen import ListScreen

@@ -13,9 +13,9 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container
 
-from locktop.collector.export.rendered_files import save_snapshot
-from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.recording.moments import Moments
+from locktop.collector.render.rendered_files import save_snapshot
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.bindings import bindings
 from locktop.tui.feed import PollerFeed, SnapshotFeed
 from locktop.tui.frame_pacer import Pacer

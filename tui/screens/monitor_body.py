@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.containers import Container
 from textual.geometry import Size
 
-from locktop.collector.format.snapshot_index import SnapshotIndex
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.screen_start import ScreenStart
 from locktop.tui.screens.blocking_panel import BlockingPanel
 from locktop.tui.screens.deadlock_panel import DeadlockPanel

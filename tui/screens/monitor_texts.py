@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from locktop.collector.export.formats import SNAPSHOT_FORMATS
-from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import Snapshot
+from locktop.collector.render.formats import SNAPSHOT_FORMATS
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.screens.monitor_body import MonitorBody
 from locktop.tui.widgets.list_screen import ListScreen
 from locktop.tui.widgets.list_texts import ListTexts

@@ -11,9 +11,9 @@ from typing import Protocol
 from textual.timer import Timer
 
 from locktop.collector.errors import LocktopError
-from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.recording.moments import Moments
 from locktop.collector.recording.recorded_calls import calls_at
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.past import Past
 from locktop.tui.terminal.driver import Meter
 from locktop.tui.views.past_alerts import NO_ALERTS, PastAlerts

@@ -14,12 +14,12 @@ from textual.binding import BindingType
 from textual.containers import Container
 
 from locktop.collector.errors import LocktopError
-from locktop.collector.export import files
-from locktop.collector.export.formats import PROFILE_FORMATS
-from locktop.collector.format.self_profile import profile_name
 from locktop.collector.model import SelfProfile, Snapshot
-from locktop.collector.profile.kept_profile import KeptProfile
-from locktop.collector.profile.profile_listing import Listing, listing
+from locktop.collector.render import files
+from locktop.collector.render.formats import PROFILE_FORMATS
+from locktop.collector.render.profiles.kept_profile import KeptProfile
+from locktop.collector.render.profiles.profile_listing import Listing, listing
+from locktop.collector.render.words.self_profile import profile_name
 from locktop.tui.bindings import bindings
 from locktop.tui.screen_actions import PROFILES
 from locktop.tui.views.profile_list import listing_lines, profile_columns
@@ -202,14 +202,14 @@ class ProfilesScreen(OneListScreen):
 def _kept(snapshot: Snapshot, profile: SelfProfile, is_here: bool) -> KeptProfile:
     """Return a profile with its code, if the process runs here. Raises LocktopError."""
     # Here, for the first screen must not wait for this import.
-    from locktop.collector.profile import profiled_code
+    from locktop.collector.render.profiles import profiled_code
 
     read = profiled_code.with_code if is_here else profiled_code.without_code
     return read(snapshot, profile)
 
 
 def _save_profile(snapshot: Snapshot, profile: SelfProfile, is_here: bool, name: str) -> Path:
-    from locktop.collector.export import saved_profile
+    from locktop.collector.render.documents import saved_profile
 
     data = saved_profile.encode(_kept(snapshot, profile, is_here))
     return files.save_new(name, ".json", data)

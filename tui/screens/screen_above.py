@@ -120,7 +120,7 @@ class ScreenAbove:
 
     def open_call_tree(self, snapshot: Snapshot, weight: str | None, idle: bool) -> None:
         """Open the call tree of a snapshot; for the other arguments see CallTreeScreen."""
-        from locktop.collector.profile.profile import SnapshotProfile, weight_of
+        from locktop.collector.render.profiles.profile import SnapshotProfile, weight_of
         from locktop.tui.screens.call_tree import CallTreeScreen
 
         profile = SnapshotProfile(snapshot)
@@ -210,7 +210,7 @@ class ScreenAbove:
 
         ``missing`` returns the note on a snapshot without function calls.
         """
-        from locktop.collector.profile.calls_profile import CallsProfile
+        from locktop.collector.render.profiles.calls_profile import CallsProfile
         from locktop.tui.screens.call_tree import CallTreeScreen
 
         def profile_of(newer: Snapshot) -> CallsProfile:

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable
 from datetime import datetime
 
-from locktop.collector.format.source_lines import SourceLines
 from locktop.collector.model import Process
+from locktop.collector.render.words.source_lines import SourceLines
 from locktop.tui.widgets.list_screen import ListScreen
 
 

@@ -12,9 +12,9 @@ from textual.app import ComposeResult
 from textual.containers import Container
 
 from locktop.collector.errors import LocktopError
-from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import Snapshot, TimeLine, Window
 from locktop.collector.recording.time_lines import TimeLineReader, TooManyRecordsError
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.time_view import TimeView
 from locktop.tui.views.timeline import cell_count, position_line
 from locktop.tui.widgets.details import Details

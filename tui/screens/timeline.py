@@ -9,11 +9,11 @@ from textual import on
 from textual.binding import BindingType
 
 from locktop.collector.analysis.timeline import event_after, event_before, events, wait_in
-from locktop.collector.export.text.timeline import waited_by_lock
-from locktop.collector.format.snapshot_index import SnapshotIndex
-from locktop.collector.format.timeline import letters_of
-from locktop.collector.format.wait_holders import holder_sentences
 from locktop.collector.model import Flow, Lane, LaneState, TimedWait, TimeLine, Window
+from locktop.collector.render.text.timeline import waited_by_lock
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
+from locktop.collector.render.words.timeline import letters_of
+from locktop.collector.render.words.wait_holders import holder_sentences
 from locktop.tui.bindings import bindings
 from locktop.tui.screen_actions import TIMELINE
 from locktop.tui.screens.time_screen import OpenedPast, TimeScreen

@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 from rich.cells import cell_len
 from textual.geometry import Size
 
-from locktop.collector.format import elsewhere, hang, unit_takers
-from locktop.collector.format.deadlock import SHORTLY, who_for_whom
-from locktop.collector.format.snapshot_index import SnapshotIndex
-from locktop.collector.format.source_location import short_location, shortest_location
-from locktop.collector.format.verdict import long_hang
-from locktop.collector.format.wrap import wrapped
 from locktop.collector.model import BlockReason, Deadlock, DeadlockEdge, Frame
+from locktop.collector.render.words import elsewhere, hang, unit_takers
+from locktop.collector.render.words.deadlock import SHORTLY, who_for_whom
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
+from locktop.collector.render.words.source_location import short_location, shortest_location
+from locktop.collector.render.words.verdict import long_hang
+from locktop.collector.render.words.wrap import wrapped
 from locktop.tui.views.cells import lasting
 from locktop.tui.views.headline import headline, waiting_line
 from locktop.tui.views.past_alerts import NO_ALERTS, PastAlerts

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 from rich.cells import cell_len
 
-from locktop.collector.format import activity, blocking, unit_takers
-from locktop.collector.format.blocking import BlockingRow
-from locktop.collector.format.lock_kind import kind_word
-from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import BlockingRoot, BlockingWaiter, Held, RootKind
+from locktop.collector.render.words import activity, blocking, unit_takers
+from locktop.collector.render.words.blocking import BlockingRow
+from locktop.collector.render.words.lock_kind import kind_word
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.views import row_groups
 from locktop.tui.views.cells import counted, duration, fit_right, lasting
 from locktop.tui.views.detail_parts import labelled

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from locktop.collector.profile.call_tree import Node, Step, StepKind
+from locktop.collector.render.profiles.call_tree import Node, Step, StepKind
 from locktop.tui.views.sorting import StableSorter, matches
 
 #: A branch with this share of the whole is coloured, and open until the user closes it.

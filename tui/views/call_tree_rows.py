@@ -7,8 +7,15 @@ from collections.abc import Sequence
 from msgspec import Struct
 from rich.cells import cell_len
 
-from locktop.collector.profile.call_tree import Butterfly, Node, SourceLine, Step, StepKind, Wing
-from locktop.collector.profile.profile import Profile, Weight, WeightUnit
+from locktop.collector.render.profiles.call_tree import (
+    Butterfly,
+    Node,
+    SourceLine,
+    Step,
+    StepKind,
+    Wing,
+)
+from locktop.collector.render.profiles.profile import Profile, Weight, WeightUnit
 from locktop.tui.views.call_tree import HOT, Row
 from locktop.tui.views.cells import bar, count, duration, fit_right, percent
 from locktop.tui.views.shorten import fit_middle, without_arguments

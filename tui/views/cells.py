@@ -1,6 +1,6 @@
 """Cells of a list: figures, bars and texts in the widths of their columns.
 
-The figures are those of collector/format/units.py, each bound to the width of its column here.
+The figures are those of words/units.py, each bound to the width of its column here.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from functools import partial
 
 from rich.cells import cell_len, set_cell_size
 
-from locktop.collector.format import units
-from locktop.collector.format.plot import bar, sparkline
-from locktop.collector.format.units import clock, count, counted, exact
+from locktop.collector.render.words import units
+from locktop.collector.render.words.plot import bar, sparkline
+from locktop.collector.render.words.units import clock, count, counted, exact
 
 __all__ = [
     "bar",

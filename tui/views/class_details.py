@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from locktop.collector.format.lock_kind import kind_word
-from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import Lock, LockClass
+from locktop.collector.render.words.lock_kind import kind_word
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.views.cells import bar, counted, duration, exact, percent
 from locktop.tui.views.detail_parts import blank, heading, labelled, latest_events
 from locktop.tui.views.histogram import histogram_lines

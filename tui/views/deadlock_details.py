@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from locktop.collector.format import deadlock as words
-from locktop.collector.format.snapshot_index import SnapshotIndex
-from locktop.collector.format.source_location import short_location
-from locktop.collector.format.units import lasting
 from locktop.collector.model import DeadlockReport, Member
+from locktop.collector.render.words import deadlock as words
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
+from locktop.collector.render.words.source_location import short_location
+from locktop.collector.render.words.units import lasting
 from locktop.tui.views.detail_parts import blank, heading, labelled, stack_of
 from locktop.tui.views.styled_line import Line, make_line
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from locktop.collector.format import deadlock, lock_order
-from locktop.collector.format.snapshot_index import SnapshotIndex
-from locktop.collector.format.units import counted, lasting
 from locktop.collector.model import DeadlockReport, OrderCycle
+from locktop.collector.render.words import deadlock, lock_order
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
+from locktop.collector.render.words.units import counted, lasting
 from locktop.tui.views.banner import no_deadlock
 from locktop.tui.views.styled_line import Line, make_line
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby, islice
 
-from locktop.collector.format.foreign_code import owner_of
-from locktop.collector.format.snapshot_index import SnapshotIndex
-from locktop.collector.format.source_location import file_and_line, short_location
 from locktop.collector.model import Event, Frame
+from locktop.collector.render.words.foreign_code import owner_of
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
+from locktop.collector.render.words.source_location import file_and_line, short_location
 from locktop.tui.views.cells import duration, sparkline
 from locktop.tui.views.styled_line import FoldedLines, Line, Span, make_line
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from locktop.collector.profile.call_tree import StepKind
-from locktop.collector.profile.call_tree_difference import DifferenceNode, DifferenceRow
+from locktop.collector.render.profiles.call_tree import StepKind
+from locktop.collector.render.profiles.call_tree_difference import DifferenceNode, DifferenceRow
 from locktop.tui.views.call_tree_rows import fit_chain, location_of
 from locktop.tui.views.cells import count, duration, fit_right
 from locktop.tui.views.shorten import without_arguments

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from locktop.collector.format.lock_kind import kind_word
-from locktop.collector.format.snapshot_index import LONG_WAIT_S, SnapshotIndex
 from locktop.collector.model import ThreadGroup
+from locktop.collector.render.words.lock_kind import kind_word
+from locktop.collector.render.words.snapshot_index import LONG_WAIT_S, SnapshotIndex
 from locktop.tui.views.cells import duration, exact, lasting, percent
 from locktop.tui.views.detail_parts import blank, heading, labelled, stack_of
 from locktop.tui.views.styled_line import Line, Span, make_line

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 
-from locktop.collector.format import amid_work
-from locktop.collector.format.snapshot_index import SnapshotIndex
-from locktop.collector.format.source_location import shortest_location
 from locktop.collector.model import Kind, Lock, PatternName, Thread
+from locktop.collector.render.words import amid_work
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
+from locktop.collector.render.words.source_location import shortest_location
 from locktop.tui.views.cells import duration, lasting
 from locktop.tui.views.lock_list import holder_activity_span
 from locktop.tui.views.past_alerts import NO_ALERTS, PastAlerts, how_many, quiet_text

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from locktop.collector.format.snapshot_index import SnapshotIndex
-from locktop.collector.format.timeline import SHADES, axis, shade, time_of_day
 from locktop.collector.model import Lane, Window
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
+from locktop.collector.render.words.timeline import SHADES, axis, shade, time_of_day
 from locktop.tui.views.cells import duration, fit_name
 from locktop.tui.views.styled_line import Line, Span, cut, make_line
 from locktop.tui.views.timeline import CELLS_FROM

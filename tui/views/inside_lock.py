@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from rich.cells import cell_len
 
-from locktop.collector.format.lock_kind import name_with_kind
-from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import CONTENTION_KINDS, Lock, Snapshot
-from locktop.collector.profile.inside_tree import FunctionShare, inside
 from locktop.collector.recording.past_pressure import PressurePhase
+from locktop.collector.render.profiles.inside_tree import FunctionShare, inside
+from locktop.collector.render.words.lock_kind import name_with_kind
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.views.call_tree import HOT
 from locktop.tui.views.call_tree_rows import location_of
 from locktop.tui.views.cells import bar, counted, duration, fit_right, percent

@@ -5,11 +5,6 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Sequence
 from itertools import islice
 
-from locktop.collector.format import activity, blame, elsewhere, unit_takers
-from locktop.collector.format.lock_kind import kind_word
-from locktop.collector.format.misuse import misuse_sentence
-from locktop.collector.format.snapshot_index import SnapshotIndex
-from locktop.collector.format.units import DURATION_WIDTH
 from locktop.collector.model import (
     CONTENTION_KINDS,
     Blame,
@@ -22,6 +17,11 @@ from locktop.collector.model import (
 )
 from locktop.collector.model.kinds import TRAITS
 from locktop.collector.recording.past_pressure import PressurePhase
+from locktop.collector.render.words import activity, blame, elsewhere, unit_takers
+from locktop.collector.render.words.lock_kind import kind_word
+from locktop.collector.render.words.misuse import misuse_sentence
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
+from locktop.collector.render.words.units import DURATION_WIDTH
 from locktop.tui.views.cells import count, duration, exact, lasting, percent
 from locktop.tui.views.detail_parts import (
     blank,

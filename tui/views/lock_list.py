@@ -7,11 +7,11 @@ import re
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from locktop.collector.format import activity
-from locktop.collector.format.lock_kind import kind_word
-from locktop.collector.format.snapshot_index import SnapshotIndex, is_contention
 from locktop.collector.model import ActivityState, Lock, LockClass
 from locktop.collector.model.lock_figures import figure_columns
+from locktop.collector.render.words import activity
+from locktop.collector.render.words.lock_kind import kind_word
+from locktop.collector.render.words.snapshot_index import SnapshotIndex, is_contention
 from locktop.tui.views import row_groups
 from locktop.tui.views.cells import PARTS_OF_LAST_MINUTE as PARTS
 from locktop.tui.views.cells import count, duration, fit_right, percent, sparkline

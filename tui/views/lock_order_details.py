@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from locktop.collector.format import deadlock, lock_order
-from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import LockName, OrderCycle, OrderEdge
+from locktop.collector.render.words import deadlock, lock_order
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.views.detail_parts import blank, heading, labelled, stack_of
 from locktop.tui.views.styled_line import Line, make_line
 

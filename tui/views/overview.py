@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from locktop.collector.format import hang, lock_order
-from locktop.collector.format.lock_kind import kind_word
-from locktop.collector.format.snapshot_index import SnapshotIndex
-from locktop.collector.format.units import counted
-from locktop.collector.format.verdict import long_hang
 from locktop.collector.model import Lock, Notable, Thread, ThreadState, TimeSplit
+from locktop.collector.render.words import hang, lock_order
+from locktop.collector.render.words.lock_kind import kind_word
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
+from locktop.collector.render.words.units import counted
+from locktop.collector.render.words.verdict import long_hang
 from locktop.tui.views.banner import no_deadlock
 from locktop.tui.views.cells import duration, lasting
 from locktop.tui.views.detail_parts import blank, heading, labelled

@@ -8,9 +8,9 @@ from typing import Any
 from msgspec import Struct
 
 from locktop.collector.errors import LocktopError
-from locktop.collector.format.row_filter import RowFilter
-from locktop.collector.format.snapshot_index import SnapshotIndex, is_contention
 from locktop.collector.model import Lock, LockClass, Thread
+from locktop.collector.render.words.row_filter import RowFilter
+from locktop.collector.render.words.snapshot_index import SnapshotIndex, is_contention
 from locktop.tui.views import lock_list, thread_list
 from locktop.tui.views.lock_list import LockRow
 from locktop.tui.views.sorting import SortKey, sort_key_named

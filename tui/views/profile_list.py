@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from locktop.collector.export.text import self_profile as text
-from locktop.collector.format import self_profile as words
 from locktop.collector.model import SelfProfile
-from locktop.collector.profile.profile_listing import Listing
+from locktop.collector.render.profiles.profile_listing import Listing
+from locktop.collector.render.text import self_profile as text
+from locktop.collector.render.words import self_profile as words
 from locktop.tui.views.cells import exact, fit_right
 from locktop.tui.views.styled_line import Line, make_line
 from locktop.tui.views.table import Cell, Column

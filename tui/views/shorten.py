@@ -7,8 +7,8 @@ from pathlib import Path
 
 from rich.cells import cell_len, set_cell_size
 
-from locktop.collector.format.source_location import short_location, shortest_location
 from locktop.collector.model import Frame
+from locktop.collector.render.words.source_location import short_location, shortest_location
 from locktop.tui.views.cells import plain
 
 #: As in ``index_[abi:cxx11]``: the C++ library that the function was built for.

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 
-from locktop.collector.format.snapshot_index import SnapshotIndex
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
 
 T = TypeVar("T")
 

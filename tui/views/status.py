@@ -5,9 +5,9 @@ from __future__ import annotations
 from msgspec import Struct
 from rich.cells import cell_len
 
-from locktop.collector.format import lock_order
-from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import Pattern, Snapshot, ThreadState
+from locktop.collector.render.words import lock_order
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.views.cells import clock, counted, exact, fit, size
 from locktop.tui.views.past_flag import Position, past_flag
 from locktop.tui.views.styled_line import Line, Span, cut, line_text, make_line, merge

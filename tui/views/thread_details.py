@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice, pairwise
 
-from locktop.collector.format import activity, unobserved_waits
-from locktop.collector.format.lock_kind import kind_word
-from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import ActivityState, Thread, ThreadActivity, UnobservedWait
+from locktop.collector.render.words import activity, unobserved_waits
+from locktop.collector.render.words.lock_kind import kind_word
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.views.cells import duration, exact, lasting, percent
 from locktop.tui.views.detail_parts import (
     blank,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from locktop.collector.format import activity
-from locktop.collector.format.snapshot_index import (
+from locktop.collector.model import CONTENTION_KINDS, Thread, ThreadGroup, ThreadState, TimeSplit
+from locktop.collector.render.words import activity
+from locktop.collector.render.words.snapshot_index import (
     LONG_WAIT_S,
     SOME_SHARE,
     SnapshotIndex,
     only_waits_for_work,
 )
-from locktop.collector.model import CONTENTION_KINDS, Thread, ThreadGroup, ThreadState, TimeSplit
 from locktop.tui.views import row_groups
 from locktop.tui.views.cells import PARTS_OF_LAST_MINUTE as PARTS
 from locktop.tui.views.cells import (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from locktop.collector.export.text.time_split import PARTS
 from locktop.collector.model import TimeSplit
+from locktop.collector.render.text.time_split import PARTS
 from locktop.tui.views.cells import percent
 from locktop.tui.views.styled_line import Line, Span, merge
 

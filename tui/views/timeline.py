@@ -8,16 +8,6 @@ from msgspec import Struct
 from rich.cells import cell_len
 
 from locktop.collector.analysis.timeline import cells
-from locktop.collector.export.text.timeline import wait_sentence
-from locktop.collector.format.snapshot_index import SnapshotIndex
-from locktop.collector.format.timeline import (
-    axis,
-    digits_for,
-    glyph,
-    lock_letter,
-    time_of_day,
-    time_zone,
-)
 from locktop.collector.model import (
     Flow,
     Lane,
@@ -26,6 +16,16 @@ from locktop.collector.model import (
     TimedWait,
     TimeLine,
     Window,
+)
+from locktop.collector.render.text.timeline import wait_sentence
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
+from locktop.collector.render.words.timeline import (
+    axis,
+    digits_for,
+    glyph,
+    lock_letter,
+    time_of_day,
+    time_zone,
 )
 from locktop.tui.time_view import TimeView
 from locktop.tui.views.cells import duration, fit_name, percent

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from locktop.collector.format.snapshot_index import SnapshotIndex
-from locktop.collector.format.verdict import is_deadlocked, long_hang
 from locktop.collector.model import PatternName
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
+from locktop.collector.render.words.verdict import is_deadlocked, long_hang
 
 #: The patterns in which threads hardly go on, the worst first.
 _WORDS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from locktop.collector.format.snapshot_index import SnapshotIndex
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.views.cells import counted, duration, fit, fit_right
 from locktop.tui.views.detail_parts import blank, heading
 from locktop.tui.views.styled_line import Line, Span, make_line

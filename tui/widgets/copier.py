@@ -11,7 +11,7 @@ from textual.app import App
 from textual.geometry import Size
 
 from locktop.collector.errors import LocktopError
-from locktop.collector.export.copied_file import save_copy
+from locktop.collector.render.copied_file import save_copy
 from locktop.tui.terminal.clipboard import MAX_BYTES
 from locktop.tui.views.shorten import path_in
 

@@ -17,8 +17,8 @@ from textual.widgets import Input
 from textual.worker import Worker
 
 from locktop.collector.errors import LocktopError, reason_of
-from locktop.collector.export.files import NotWrittenError
 from locktop.collector.model import Snapshot
+from locktop.collector.render.files import NotWrittenError
 from locktop.tui.action_types import ScreenActions
 from locktop.tui.bindings import ENTRIES, footer_line, keys_of
 from locktop.tui.terminal.editor import editor_command

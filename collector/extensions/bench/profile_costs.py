@@ -16,7 +16,7 @@ from locktop.collector.extensions.bench import runner
 from locktop.collector.extensions.bench.costs import Spread, spread
 from locktop.collector.extensions.bench.machine_info import MachineInfo, this_machine
 from locktop.collector.extensions.bench.tables import Cells, aligned, machine_line, piped
-from locktop.collector.format import units
+from locktop.collector.render.words import units
 
 #: Intervals of a table, each half of the one before; the last one is the smallest that is allowed.
 INTERVALS = 5

@@ -10,8 +10,8 @@ from locktop.collector.extensions.stream.datagrams import DatagramCounts, Datagr
 from locktop.collector.extensions.stream.received_stream import ReceivedStream
 from locktop.collector.extensions.stream.stream_frames import has_records, parse_header
 from locktop.collector.extensions.stream.stream_intake import StreamIntake
-from locktop.collector.format.units import counted
 from locktop.collector.recording.frame_format import HEADER_SIZE
+from locktop.collector.render.words.units import counted
 
 #: A stream is silent after so many seconds: its sender gives a sign of life every 2 s.
 SILENT_S = 7.0

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 from locktop.collector.analysis import lock_classes
 from locktop.collector.analysis.alerts import Alert, AlertKind
-from locktop.collector.format import verdict
-from locktop.collector.format.source_location import full_location
-from locktop.collector.format.units import lasting
 from locktop.collector.model import Lock, Snapshot, Thread
 from locktop.collector.model.frames import innermost_own_frame
+from locktop.collector.render.words import verdict
+from locktop.collector.render.words.source_location import full_location
+from locktop.collector.render.words.units import lasting
 from locktop.collector.sanitize import clean
 
 _MAX_LENGTH = 1000

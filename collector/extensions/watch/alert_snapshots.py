@@ -9,9 +9,9 @@ import stat
 from pathlib import Path
 
 from locktop.collector.analysis.alerts import AlertKind
-from locktop.collector.export import files, rendered_files
-from locktop.collector.export.formats import SNAPSHOT_FORMATS
 from locktop.collector.model import Snapshot
+from locktop.collector.render import files, rendered_files
+from locktop.collector.render.formats import SNAPSHOT_FORMATS
 
 #: The limit of all files together: a snapshot of a million locks has some hundred megabytes.
 _MAX_BYTES = 500_000_000

@@ -15,14 +15,14 @@ from msgspec import Struct
 
 from locktop.collector.analysis.alerts import Alert, AlertKind, Alerts
 from locktop.collector.analysis.rate_limit import RateLimit
-from locktop.collector.export.files import NotWrittenError
-from locktop.collector.export.snapshot_signal import SnapshotSignal
 from locktop.collector.extensions.watch import alert_line
 from locktop.collector.extensions.watch.alert_command import AlertCommand
 from locktop.collector.extensions.watch.alert_snapshots import RECORDING, AlertSnapshots
 from locktop.collector.extensions.watch.scan_policy import ScanPolicy
 from locktop.collector.linux.signal_wakeup import SignalWakeup
 from locktop.collector.model import Snapshot
+from locktop.collector.render.files import NotWrittenError
+from locktop.collector.render.snapshot_signal import SnapshotSignal
 from locktop.collector.sources.base import Source
 
 #: The interval at which the end of a command is polled.

@@ -9,7 +9,6 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from locktop.collector.export.snapshot_fields import Count, LockId, Number, Tid, meaning
 from locktop.collector.extensions.whatif.model import (
     MAX_PARTS,
     Change,
@@ -18,6 +17,7 @@ from locktop.collector.extensions.whatif.model import (
     UnitKind,
     WhatIfRefusal,
 )
+from locktop.collector.render.documents.snapshot_fields import Count, LockId, Number, Tid, meaning
 
 
 class ThroughputEntry(Struct, kw_only=True, gc=False):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from locktop.collector.export.formats import WIDTH, OutputFormat, ResultFormats
+from locktop.collector.render.formats import WIDTH, OutputFormat, ResultFormats
 
 if TYPE_CHECKING:
     from locktop.collector.extensions.whatif.model import WhatIf
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
 
 
 def _whatif_text(prediction: WhatIf, snapshot: Snapshot, width: int = WIDTH) -> bytes:
-    from locktop.collector.export.files import encoded
     from locktop.collector.extensions.whatif import text_report
+    from locktop.collector.render.files import encoded
 
     return encoded(text_report.render(prediction, snapshot, width))
 
 
 def _whatif_json(prediction: WhatIf, snapshot: Snapshot, width: int = WIDTH) -> bytes:
-    from locktop.collector.export import files
     from locktop.collector.extensions.whatif import json_document
+    from locktop.collector.render import files
 
     return files.encoded_json(json_document.document(prediction, snapshot))
 

@@ -13,8 +13,8 @@ from locktop.collector.extensions.whatif.model import (
     WhatIf,
     WhatIfRefusal,
 )
-from locktop.collector.format.units import counted
 from locktop.collector.model import Snapshot
+from locktop.collector.render.words.units import counted
 from locktop.collector.sanitize import clean
 
 _HALF = 0.5

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from locktop.collector.extensions.whatif import sentences
 from locktop.collector.extensions.whatif.model import WhatIf
-from locktop.collector.format import units
-from locktop.collector.format.plot import sparkline
-from locktop.collector.format.wrap import wrapped
 from locktop.collector.model import Snapshot
+from locktop.collector.render.words import units
+from locktop.collector.render.words.plot import sparkline
+from locktop.collector.render.words.wrap import wrapped
 from locktop.collector.sanitize import clean
 
 #: Locks in the list of the pressure, and the least share that is worth a row.

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from locktop.collector.errors import LocktopError
 from locktop.collector.linux import procfs, ptrace_access
 from locktop.collector.linux.target import check_proc
-from locktop.collector.sources.doctor.check import Check, full, limited, none
+from locktop.collector.model.diagnosis import Check, full, limited, none
 from locktop.collector.sources.launch import library
-from locktop.collector.unwind.arch import architecture
-from locktop.collector.unwind.perf_sample import RefusedError
-from locktop.collector.unwind.perf_stream import open_stream, sampled_registers
+from locktop.collector.symbols.unwind.arch import architecture
+from locktop.collector.symbols.unwind.perf_sample import RefusedError
+from locktop.collector.symbols.unwind.perf_stream import open_stream, sampled_registers
 
 _SHM = "/dev/shm"
 #: The memory that a program of some hundred threads and locks takes.

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from locktop.collector.linux import procfs
-from locktop.collector.sources.doctor.check import Check, full, limited
+from locktop.collector.model.diagnosis import Check, full, limited
 from locktop.collector.symbols.elf import debug_files
 from locktop.collector.symbols.elf.file import ElfFile
 from locktop.collector.symbols.mapped_file import NotMapped, open_mapped, roots

@@ -8,15 +8,15 @@ from collections.abc import Iterator
 from locktop.collector.errors import LocktopError
 from locktop.collector.linux.target import Target, find_process
 from locktop.collector.model import Snapshot
+from locktop.collector.model.diagnosis import WATCH, Check, Diagnosis, full, limited, none
 from locktop.collector.sources import discover
 from locktop.collector.sources.attach import attach
-from locktop.collector.sources.doctor.check import WATCH, Check, Diagnosis, full, limited, none
 from locktop.collector.sources.doctor.machine_checks import machine_checks
 from locktop.collector.sources.doctor.module_checks import module_checks
 from locktop.collector.sources.doctor.python_check import python_check
-from locktop.collector.unwind.arch import architecture
-from locktop.collector.unwind.perf_sample import RefusedError
-from locktop.collector.unwind.perf_stream import open_stream, sampled_registers
+from locktop.collector.symbols.unwind.arch import architecture
+from locktop.collector.symbols.unwind.perf_sample import RefusedError
+from locktop.collector.symbols.unwind.perf_stream import open_stream, sampled_registers
 
 _PERIOD_NS = 1_000_000_000
 
@@ -31,7 +31,8 @@ def diagnose(pid: int | None) -> Diagnosis:
     if pid is None:
         return Diagnosis(machine)
     target = find_process(pid)
-    return Diagnosis((*_process_checks(target), *machine), pid, target.comm)
+    checks = (*_process_checks(target), *machine)
+    return Diagnosis(checks=checks, pid=pid, comm=target.comm)
 
 
 def _process_checks(target: Target) -> Iterator[Check]:

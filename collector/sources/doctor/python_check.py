@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from locktop.collector.sources.doctor.check import Check, full, limited
+from locktop.collector.model.diagnosis import Check, full, limited
 from locktop.collector.symbols.elf.file import ElfFile
 from locktop.collector.symbols.mapped_file import NotMapped, open_mapped
 from locktop.collector.symbols.memory_map import Mapping

@@ -23,7 +23,7 @@ from locktop.collector.shm.clock import clock_pair
 from locktop.collector.shm.kinds import numbers_of
 from locktop.collector.shm.reader import RawThread
 from locktop.collector.sources import deadlock_check, discover
-from locktop.collector.sources.pipeline import Scan, StackBudgets, merged_wait_keys
+from locktop.collector.sources.pipeline import Scan, StackBudgets
 from locktop.collector.sources.preload import (
     event_builder,
     exit_snapshot,
@@ -35,7 +35,7 @@ from locktop.collector.sources.preload import (
 from locktop.collector.sources.preload.lock_state import forget_former_owners, lock_states
 from locktop.collector.sources.preload.peer_processes import PeerProcesses
 from locktop.collector.sources.preload.session import PreloadSession
-from locktop.collector.sources.probes.python_stacks import WaitKeys
+from locktop.collector.sources.probes.python_stacks import WaitKeys, merged_wait_keys
 
 #: Seconds of one scan for the flight recorder: counters never wait for it.
 _EVENTS_BUDGET_S = 0.02

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple, Protocol
 
 from locktop.collector.sources.probes.bursts import Bursts
-from locktop.collector.unwind.perf_stream import TimedCopy
+from locktop.collector.symbols.unwind.perf_stream import TimedCopy
 
 #: The share of the threads' CPU time that the switches may cost.
 MAX_COST = 0.006

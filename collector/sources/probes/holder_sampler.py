@@ -21,11 +21,11 @@ from locktop.collector.sources.probes.bursts import Bursts
 from locktop.collector.sources.probes.duty_cycle import COUNTED_S, DutyCycle, RunCounts
 from locktop.collector.sources.probes.native_stacks import SAMPLES_FIRST_ID, visible_frames
 from locktop.collector.symbols.resolver import Resolver
-from locktop.collector.unwind.arch import architecture
-from locktop.collector.unwind.cursor import Unwound
-from locktop.collector.unwind.perf_stream import SampleStream
-from locktop.collector.unwind.sample_cache import SampleCache
-from locktop.collector.unwind.unwinder import Unwinder
+from locktop.collector.symbols.unwind.arch import architecture
+from locktop.collector.symbols.unwind.cursor import Unwound
+from locktop.collector.symbols.unwind.perf_stream import SampleStream
+from locktop.collector.symbols.unwind.sample_cache import SampleCache
+from locktop.collector.symbols.unwind.unwinder import Unwinder
 
 #: Threads that are sampled at once.
 MAX_THREADS = 16

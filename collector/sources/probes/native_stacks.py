@@ -14,8 +14,8 @@ from locktop.collector.model.frames import CUT_WHEN_UNWOUND
 from locktop.collector.symbols.resolver import Resolver
 
 if TYPE_CHECKING:
-    from locktop.collector.unwind.cursor import Unwound
-    from locktop.collector.unwind.unwinder import Unwinder
+    from locktop.collector.symbols.unwind.cursor import Unwound
+    from locktop.collector.symbols.unwind.unwinder import Unwinder
 
 #: The call in which a thread sleeps, and a check whether it still does.
 SleepCheck = tuple[SystemCall, Callable[[], bool]]
@@ -160,7 +160,7 @@ class NativeStacks:
         if not tids or not self._is_ready():
             return {}
         assert self._unwinder is not None
-        from locktop.collector.unwind.perf_sample import MAX_SAMPLED, RefusedError
+        from locktop.collector.symbols.unwind.perf_sample import MAX_SAMPLED, RefusedError
 
         unwound: dict[int, Unwound] = {}
         try:
@@ -202,7 +202,7 @@ class NativeStacks:
         """Return whether stacks can be unwound. The first call loads the unwinder."""
         if self._unwinder is None and self._can_unwind:
             began = time.monotonic()
-            from locktop.collector.unwind.unwinder import Unwinder
+            from locktop.collector.symbols.unwind.unwinder import Unwinder
 
             try:
                 self._unwinder = Unwinder(self._pid)

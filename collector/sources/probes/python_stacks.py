@@ -439,3 +439,11 @@ def _with_stacks(deadlock: Deadlock, merged: Mapping[int, tuple[int, int]]) -> D
         for edge in deadlock.cycle
     )
     return replace(deadlock, cycle=cycle)
+
+
+def merged_wait_keys(*parts: Mapping[int, tuple[int, int]]) -> WaitKeys:
+    """Return several tables of waits as one; for a thread in several tables the last one counts."""
+    merged: dict[int, tuple[int, int]] = {}
+    for part in parts:
+        merged.update(part)
+    return merged

@@ -16,7 +16,7 @@ from locktop.collector.sources.probes.native_stacks import NativeStacks
 from locktop.collector.sources.sampling.sampler import Sample
 
 if TYPE_CHECKING:
-    from locktop.collector.unwind.x86_64.pthread_once import OnceCode
+    from locktop.collector.symbols.unwind.x86_64.pthread_once import OnceCode
 
 #: By address of the control: the tid of the thread that runs the routine, and the number of its
 #: sleep.

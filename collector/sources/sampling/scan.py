@@ -14,8 +14,8 @@ from locktop.collector.linux.process_info import iso
 from locktop.collector.linux.syscalls import SystemCall
 from locktop.collector.model import CONTENTION_KINDS, Deadlock, Draft, Kind, Thread
 from locktop.collector.sources import deadlock_check, discover
-from locktop.collector.sources.pipeline import Scan, StackBudgets, merged_wait_keys
-from locktop.collector.sources.probes.python_stacks import WaitKeys
+from locktop.collector.sources.pipeline import Scan, StackBudgets
+from locktop.collector.sources.probes.python_stacks import WaitKeys, merged_wait_keys
 from locktop.collector.sources.sampling import builder
 from locktop.collector.sources.sampling.sampler import Sample
 from locktop.collector.sources.sampling.session import SamplingSession

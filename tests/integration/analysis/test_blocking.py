@@ -9,9 +9,9 @@ from contextlib import closing
 import pytest
 from support.targets import PATIENCE_S, StartTarget, Target
 
-from locktop.collector.export.text import report
-from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import RootKind, Snapshot
+from locktop.collector.render.text import report
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.collector.sources.attach import attach
 from locktop.tui.views import lock_list
 from locktop.tui.views.headline import headline

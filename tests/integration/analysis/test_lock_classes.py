@@ -8,8 +8,8 @@ from typing import Any
 from support import tool
 from support.targets import StartTarget
 
-from locktop.collector.export import snapshot_codec
-from locktop.collector.export.text import report
+from locktop.collector.render.documents import snapshot_codec
+from locktop.collector.render.text import report
 
 SUMMED = ("acquisitions", "contended", "trylock_failed", "wait_s", "hold_s", "hold_timed")
 

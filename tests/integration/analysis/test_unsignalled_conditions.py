@@ -9,10 +9,10 @@ import pytest
 from support.targets import PATIENCE_S, StartTarget
 
 from locktop.collector.analysis import unsignalled_conditions
-from locktop.collector.export.text import report
-from locktop.collector.format import verdict
-from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import PatternName, Snapshot
+from locktop.collector.render.text import report
+from locktop.collector.render.words import verdict
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.collector.sources.attach import attach
 from locktop.tui.views.headline import headline
 from locktop.tui.views.styled_line import line_text

@@ -9,7 +9,7 @@ import pytest
 from support import tool
 from support.targets import Target
 
-from locktop.collector.format import amid_work, verdict
+from locktop.collector.render.words import amid_work, verdict
 from locktop.collector.sources.attach import attach
 
 StartTarget = Callable[..., Target]

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from support.targets import PATIENCE_S, Target
 
-from locktop.collector.export.text import report
-from locktop.collector.format import verdict
 from locktop.collector.linux import procfs
 from locktop.collector.model import Snapshot
+from locktop.collector.render.text import report
+from locktop.collector.render.words import verdict
 from locktop.collector.sources.attach import attach
 
 Start = Callable[..., Target]

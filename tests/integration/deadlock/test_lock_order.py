@@ -9,8 +9,8 @@ import pytest
 from support import requirements, tool
 from support.targets import StartTarget, Target
 
-from locktop.collector.export.text import report
 from locktop.collector.model import Confidence, OrderCycle, Snapshot
+from locktop.collector.render.text import report
 from locktop.collector.sources.attach import attach
 
 HIGH, MEDIUM, LOW = Confidence.HIGH, Confidence.MEDIUM, Confidence.LOW

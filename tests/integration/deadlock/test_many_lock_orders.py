@@ -9,8 +9,8 @@ import pytest
 from support import tool
 from support.targets import StartTarget, Target
 
-from locktop.collector.export.text import report
 from locktop.collector.model import Confidence, OrderEdge, Snapshot
+from locktop.collector.render.text import report
 from locktop.collector.sources.attach import attach
 from locktop.collector.sources.base import Source
 from locktop.tui.views.status import Pace, status_line

@@ -14,8 +14,8 @@ from support import tool
 from support.containers import contained
 from support.targets import PATIENCE_S, Compiler, StartTarget, Target
 
-from locktop.collector.format import verdict
 from locktop.collector.model import Snapshot, ThreadElsewhere
+from locktop.collector.render.words import verdict
 from locktop.collector.sources.attach import attach
 
 TARGET = "shared_mutex_held_elsewhere"

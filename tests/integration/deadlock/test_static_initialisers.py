@@ -8,8 +8,8 @@ from contextlib import closing
 import pytest
 from support.targets import PATIENCE_S, StartTarget
 
-from locktop.collector.format import verdict
 from locktop.collector.model import BlockReason, Snapshot
+from locktop.collector.render.words import verdict
 from locktop.collector.sources.attach import attach
 
 TARGET = "static_initialiser_and_mutex"

@@ -10,7 +10,7 @@ import pytest
 from support import tool
 from support.targets import StartTarget
 
-from locktop.collector.format.units import duration
+from locktop.collector.render.words.units import duration
 
 #: The tolerance, as a share of all waiting. Some code runs between the readings of the two clocks,
 #: and the kernel may interrupt the thread there.

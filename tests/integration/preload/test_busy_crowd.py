@@ -8,9 +8,9 @@ from contextlib import closing
 import pytest
 from support.targets import StartTarget
 
-from locktop.collector.export.snapshot_codec import document
 from locktop.collector.model import Kind, LazyBlame, Lock, Snapshot
 from locktop.collector.native import lib
+from locktop.collector.render.documents.snapshot_codec import document
 from locktop.collector.shm import layout
 from locktop.collector.shm.clock import Clock
 from locktop.collector.shm.reader import Reader

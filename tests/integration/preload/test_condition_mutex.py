@@ -12,9 +12,9 @@ from support.eventually import until
 from support.targets import StartTarget
 
 from locktop.collector.errors import LocktopError
-from locktop.collector.export.snapshot_codec import document
 from locktop.collector.linux.target import find_process
 from locktop.collector.native import lib
+from locktop.collector.render.documents.snapshot_codec import document
 from locktop.collector.shm import layout
 from locktop.collector.shm.clock import Clock
 from locktop.collector.shm.reader import Reader

@@ -11,8 +11,8 @@ import pytest
 from support import tool
 from support.targets import StartTarget, Target
 
-from locktop.collector.export.snapshot_codec import document
 from locktop.collector.linux.target import find_process
+from locktop.collector.render.documents.snapshot_codec import document
 from locktop.collector.shm import control
 from locktop.collector.sources import discover
 from locktop.collector.sources.attach import attach

@@ -9,8 +9,8 @@ import pytest
 from support import tool
 from support.targets import StartTarget
 
-from locktop.collector.export.snapshot_codec import document as as_json
-from locktop.collector.export.text import report
+from locktop.collector.render.documents.snapshot_codec import document as as_json
+from locktop.collector.render.text import report
 from locktop.collector.sources.attach import attach
 
 

@@ -8,7 +8,7 @@ import pytest
 from support import tool
 from support.targets import StartTarget, Target
 
-from locktop.collector.export.snapshot_codec import document
+from locktop.collector.render.documents.snapshot_codec import document
 from locktop.collector.sources.attach import attach
 
 

@@ -14,16 +14,16 @@ from support import tool
 from support.rights import NOBODY, as_nobody
 from support.targets import PATIENCE_S, StartTarget, Target
 
-from locktop.collector.export import snapshot_codec
-from locktop.collector.export.text import report
 from locktop.collector.linux import procfs
 from locktop.collector.model import ActivityState, Snapshot, ThreadActivity
 from locktop.collector.model.frames import CUT_WHEN_UNWOUND
+from locktop.collector.render.documents import snapshot_codec
+from locktop.collector.render.text import report
 from locktop.collector.sources.attach import attach
 from locktop.collector.sources.base import Source
-from locktop.collector.unwind import perf_sample
-from locktop.collector.unwind.arch import architecture
-from locktop.collector.unwind.stack_memory import StackCopy
+from locktop.collector.symbols.unwind import perf_sample
+from locktop.collector.symbols.unwind.arch import architecture
+from locktop.collector.symbols.unwind.stack_memory import StackCopy
 
 BLOCKED = (
     "reads_a_pipe",

@@ -14,11 +14,11 @@ from support.targets import PATIENCE_S, StartTarget, Target
 
 from locktop.collector.linux import procfs
 from locktop.collector.model import Lock, Snapshot
-from locktop.collector.profile.inside_tree import inside
+from locktop.collector.render.profiles.inside_tree import inside
 from locktop.collector.sources.attach import attach
 from locktop.collector.sources.probes import bursts, duty_cycle
-from locktop.collector.unwind import perf_sample, perf_stream
-from locktop.collector.unwind.arch import architecture
+from locktop.collector.symbols.unwind import perf_sample, perf_stream
+from locktop.collector.symbols.unwind.arch import architecture
 
 FUNCTIONS = ("takes_most", "takes_some", "takes_little")
 #: A share of the program's time, with which any program is sampled in bursts.

@@ -11,8 +11,8 @@ from support import tool
 from support.pythons import PYTHON
 from support.targets import PATIENCE_S, StartTarget, Target, source_of
 
-from locktop.collector.export.text import report
 from locktop.collector.model import ActivityState, Snapshot, Thread
+from locktop.collector.render.text import report
 from locktop.collector.sources.attach import attach
 from locktop.collector.sources.base import Source
 from locktop.collector.sources.launch import preload_environment

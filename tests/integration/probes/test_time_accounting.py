@@ -16,10 +16,10 @@ import pytest
 from support import tool
 from support.targets import StartTarget, Target
 
-from locktop.collector.export import snapshot_codec
-from locktop.collector.export.text import report
 from locktop.collector.linux import procfs
 from locktop.collector.model import Snapshot, Thread, TimeSplit
+from locktop.collector.render.documents import snapshot_codec
+from locktop.collector.render.text import report
 from locktop.collector.sources.attach import attach
 from locktop.collector.sources.base import Source
 

@@ -15,8 +15,8 @@ from support.pythons import PYTHON, need_semaphores
 from support.screen import Screen
 from support.targets import PATIENCE_S, Target, source_of
 
-from locktop.collector.export.text import report
 from locktop.collector.model import ActivityState, Lock, Snapshot
+from locktop.collector.render.text import report
 from locktop.collector.sources.attach import attach
 from locktop.collector.sources.base import Source
 from locktop.collector.sources.launch import preload_environment

@@ -16,8 +16,8 @@ from support import tool
 from support.pythons import all_pythons, has_mutexes, version
 from support.targets import PATIENCE_S, Target, source_of
 
-from locktop.collector.format import verdict
 from locktop.collector.model import Snapshot
+from locktop.collector.render.words import verdict
 from locktop.collector.sources.attach import attach
 from locktop.collector.sources.launch import preload_environment
 

@@ -13,8 +13,8 @@ from support.pythons import PYTHON, PYTHONS, need_semaphores
 from support.targets import PATIENCE_S, StartTarget, Target, source_of
 
 from locktop.collector.model import Lock, Snapshot
-from locktop.collector.profile.call_tree import WAIT, Node
-from locktop.collector.profile.profile import SnapshotProfile
+from locktop.collector.render.profiles.call_tree import WAIT, Node
+from locktop.collector.render.profiles.profile import SnapshotProfile
 from locktop.collector.sources.attach import attach
 from locktop.collector.sources.launch import preload_environment
 

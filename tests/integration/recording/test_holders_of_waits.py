@@ -12,13 +12,13 @@ from support.eventually import until
 from support.targets import StartTarget, Target
 
 from locktop.collector.analysis.timeline_holds import holders_during
-from locktop.collector.export.text import timeline
-from locktop.collector.export.text.timeline import longest_waits
-from locktop.collector.format.timeline import time_of_day
 from locktop.collector.model import Snapshot, TimedWait, TimeLine
 from locktop.collector.recording.history import History
 from locktop.collector.recording.memory_keeper import MemoryKeeper
 from locktop.collector.recording.time_lines import TimeLineReader
+from locktop.collector.render.text import timeline
+from locktop.collector.render.text.timeline import longest_waits
+from locktop.collector.render.words.timeline import time_of_day
 from locktop.collector.sources.attach import attach
 
 #: The rate of the library's clock is known to some digits, and the target rounds its times.

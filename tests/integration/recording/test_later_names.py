@@ -9,12 +9,12 @@ from support import tool
 from support.eventually import until
 from support.targets import Compiler, StartTarget
 
-from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import Snapshot
 from locktop.collector.recording.history import History
 from locktop.collector.recording.memory_file import write_recording
 from locktop.collector.recording.memory_keeper import MemoryKeeper
 from locktop.collector.recording.recording import Recording
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.collector.sources.attach import attach
 from locktop.collector.sources.base import Source
 

@@ -14,9 +14,9 @@ from support.watched import Need
 
 from locktop.collector.linux import process_memory, procfs, syscalls
 from locktop.collector.symbols.mapped_file import NotMapped
-from locktop.collector.unwind import code_map
-from locktop.collector.unwind.cursor import Unwound
-from locktop.collector.unwind.unwinder import Unwinder
+from locktop.collector.symbols.unwind import code_map
+from locktop.collector.symbols.unwind.cursor import Unwound
+from locktop.collector.symbols.unwind.unwinder import Unwinder
 
 SP, PC = 7, 16  # x86-64's, by DWARF's numbers
 PLAIN = ("-O2", "-fomit-frame-pointer")

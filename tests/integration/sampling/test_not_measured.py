@@ -8,8 +8,8 @@ from typing import Any
 from support import tool, unprepared
 from support.targets import StartTarget
 
-from locktop.collector.export.snapshot_codec import document
 from locktop.collector.model import Lock, LockRates, Snapshot, Thread
+from locktop.collector.render.documents.snapshot_codec import document
 from locktop.collector.sources.attach import attach
 
 #: A mutex and a condition, each with a waiter.

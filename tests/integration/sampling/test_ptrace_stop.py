@@ -13,10 +13,10 @@ import pytest
 from support.targets import PATIENCE_S, StartTarget, Target
 
 from locktop.collector.linux import process_memory, procfs, syscalls
-from locktop.collector.unwind import ptrace_stop
-from locktop.collector.unwind.arch import architecture
-from locktop.collector.unwind.cursor import Unwound
-from locktop.collector.unwind.unwinder import Unwinder
+from locktop.collector.symbols.unwind import ptrace_stop
+from locktop.collector.symbols.unwind.arch import architecture
+from locktop.collector.symbols.unwind.cursor import Unwound
+from locktop.collector.symbols.unwind.unwinder import Unwinder
 
 OPTIMISED = ("-O2", "-fno-omit-frame-pointer")
 
@@ -108,8 +108,8 @@ def test_a_thread_continues_if_the_tool_is_killed_during_the_stop(
     program = (
         "import os, signal\n"
         "from locktop.collector.linux import process_memory as memory\n"
-        "from locktop.collector.unwind import ptrace_stop\n"
-        "from locktop.collector.unwind.arch import architecture\n"
+        "from locktop.collector.symbols.unwind import ptrace_stop\n"
+        "from locktop.collector.symbols.unwind.arch import architecture\n"
         "memory.read = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)\n"
         f"ptrace_stop.copy({target.pid}, {tid}, architecture())\n"
     )

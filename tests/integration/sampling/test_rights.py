@@ -18,10 +18,10 @@ from support.rights import NOBODY, as_nobody
 from support.targets import Compiler, Target
 
 from locktop.collector.errors import LocktopError
-from locktop.collector.export.text import report
 from locktop.collector.linux import ptrace_access
 from locktop.collector.linux.threads import KernelThreads
 from locktop.collector.model import ActivityState, Snapshot
+from locktop.collector.render.text import report
 from locktop.collector.sources.attach import attach
 from locktop.tui import cli
 

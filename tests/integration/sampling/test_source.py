@@ -18,10 +18,10 @@ from support import tool
 from support.screen import Screen
 from support.targets import PATIENCE_S, Compiler, StartTarget, Target
 
-from locktop.collector.export.text.report import render
 from locktop.collector.linux import procfs
 from locktop.collector.linux.syscalls import SystemCall
 from locktop.collector.model import CONTENTION_KINDS, ActivityState, Kind, Snapshot, ThreadState
+from locktop.collector.render.text.report import render
 from locktop.collector.sources.attach import attach
 from locktop.collector.sources.base import Source
 from locktop.collector.sources.sampling.cpu_budget import CpuBudget

@@ -19,8 +19,8 @@ from support.targets import PATIENCE_S, StartTarget, Target
 from support.watched import checked
 
 from locktop.collector.errors import LocktopError
-from locktop.collector.export.snapshot_codec import document
 from locktop.collector.model import Kind, ThreadState
+from locktop.collector.render.documents.snapshot_codec import document
 from locktop.collector.sanitize import clean
 from locktop.collector.sources.attach import attach
 

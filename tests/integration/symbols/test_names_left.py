@@ -16,8 +16,8 @@ from support.targets import StartTarget
 
 from locktop.collector.analysis import contention_patterns, lock_classes, lock_order_cycles
 from locktop.collector.analysis.contention_findings import Finding
-from locktop.collector.export.text.report import render
 from locktop.collector.model import Contents
+from locktop.collector.render.text.report import render
 from locktop.collector.sources import pipeline
 from locktop.collector.sources.attach import attach
 from locktop.collector.symbols.dwarf.unit_index import SourceLocation

@@ -45,7 +45,7 @@ enum { ADVICES = sizeof advices / sizeof *advices };
 #define SAY(verdict)        BPF_STMT(BPF_RET | BPF_K, verdict)
 
 /* glibc returns the stacks of ended threads with MADV_DONTNEED. From version 2.42 on it makes the
- * guard pages of stacks by an advice, and takes them away so. It uses no other advice. */
+ * guard pages of stacks by an advice, and takes them away so. glibc uses no other advice. */
 static struct sock_fprog make_filter(void)
 {
     static struct sock_filter code[3 * ALLOWED + 2 * ADVICES + 16];

@@ -12,9 +12,9 @@ from unit.builders import records, scenarios
 
 from locktop.collector.analysis import blame_chains
 from locktop.collector.analysis.blame_chains import MAX_LENGTH, BlameChains, BlameRoot
-from locktop.collector.export import snapshot_codec
-from locktop.collector.export.text import report
 from locktop.collector.model import Blame, Lock
+from locktop.collector.render.documents import snapshot_codec
+from locktop.collector.render.text import report
 
 Sums = dict[tuple[int, int, int], float]
 

@@ -11,10 +11,6 @@ from msgspec.structs import replace
 from unit.builders import records, scenarios
 
 from locktop.collector.analysis import contention_patterns
-from locktop.collector.export.snapshot_codec import document, parse
-from locktop.collector.export.text import report
-from locktop.collector.format.patterns import ADVICE, described
-from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import (
     ActivityState,
     Blame,
@@ -32,6 +28,10 @@ from locktop.collector.model import (
     ThreadState,
     Wait,
 )
+from locktop.collector.render.documents.snapshot_codec import document, parse
+from locktop.collector.render.text import report
+from locktop.collector.render.words.patterns import ADVICE, described
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.views.lock_details import lock_details
 
 HOLDER = 10

@@ -15,11 +15,6 @@ from unit.builders import records, scenarios
 
 from locktop.collector.analysis.deadlock_report import reports
 from locktop.collector.analysis.lock_ordering_advice import OrderingAdvice
-from locktop.collector.export import deadlock_json
-from locktop.collector.export.graph import dot, mermaid
-from locktop.collector.export.text import deadlock
-from locktop.collector.format import verdict
-from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import (
     ActivityState,
     Avoidance,
@@ -39,6 +34,11 @@ from locktop.collector.model import (
     ThreadState,
     Wait,
 )
+from locktop.collector.render.documents import deadlock_json
+from locktop.collector.render.graph import dot, mermaid
+from locktop.collector.render.text import deadlock
+from locktop.collector.render.words import verdict
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.views.deadlock_details import deadlock_details
 from locktop.tui.views.styled_line import line_text
 

@@ -10,8 +10,6 @@ from locktop.collector.analysis import deadlocks
 from locktop.collector.analysis.deadlock_report import reports
 from locktop.collector.analysis.wait_for_graph import BlockedThread, Request, WaitForGraph
 from locktop.collector.analysis.wait_requests import build_graph
-from locktop.collector.export import snapshot_codec
-from locktop.collector.format import deadlock
 from locktop.collector.model import (
     BlockReason,
     Deadlock,
@@ -21,6 +19,8 @@ from locktop.collector.model import (
     Snapshot,
     ThreadState,
 )
+from locktop.collector.render.documents import snapshot_codec
+from locktop.collector.render.words import deadlock
 
 
 def waits_of(*edges: tuple[int, int]) -> WaitForGraph:

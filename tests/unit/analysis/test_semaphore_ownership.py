@@ -10,8 +10,8 @@ from unit.builders import records
 
 from locktop.collector.analysis import semaphore_ownership
 from locktop.collector.analysis.idle.classifier import Classifier
-from locktop.collector.export import snapshot_codec
 from locktop.collector.model import Held, Kind, Lock, LockUse, Snapshot, ThreadState, WaitStack
+from locktop.collector.render.documents import snapshot_codec
 
 SEM = 9
 WAITER, FIRST, SECOND = 1, 2, 3

@@ -10,9 +10,9 @@ from unit.builders import records, scenarios
 
 from locktop.collector.analysis import lock_classes, thread_groups
 from locktop.collector.analysis.thread_groups import common_name
-from locktop.collector.export import snapshot_codec
-from locktop.collector.export.text import report
 from locktop.collector.model import Held, Kind, Lock, Thread, ThreadGroup, ThreadState
+from locktop.collector.render.documents import snapshot_codec
+from locktop.collector.render.text import report
 
 
 def groups_of(

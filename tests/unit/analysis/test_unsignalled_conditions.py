@@ -10,7 +10,6 @@ from unit.builders import records
 
 from locktop.collector.analysis import contention_patterns, unsignalled_conditions
 from locktop.collector.analysis.contention_findings import NoSignal
-from locktop.collector.format.patterns import evidence
 from locktop.collector.model import (
     Deadlock,
     DeadlockEdge,
@@ -21,6 +20,7 @@ from locktop.collector.model import (
     ThreadState,
     WaitStack,
 )
+from locktop.collector.render.words.patterns import evidence
 
 LIMIT_S = unsignalled_conditions.MIN_WAIT_S
 

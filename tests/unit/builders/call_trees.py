@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from locktop.collector.profile.call_tree import Node
+from locktop.collector.render.profiles.call_tree import Node
 
 
 def flat(root: Node) -> list[tuple[str, float, float]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from msgspec.structs import replace
 from unit.builders.records import classified, frame, lock, snapshot, thread, wait
 
-from locktop.collector.format.patterns import ADVICE
 from locktop.collector.model import (
     ActivityState,
     Blame,
@@ -27,6 +26,7 @@ from locktop.collector.model import (
     ThreadState,
     WaitStack,
 )
+from locktop.collector.render.words.patterns import ADVICE
 
 _POOLS = ("accept", "http", "db", "cache", "log", "gc")
 

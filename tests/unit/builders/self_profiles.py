@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from locktop.collector.model import ProfileBucket, ProfileRegion, ProfileState, SelfProfile
-from locktop.collector.profile.kept_profile import CodeLine, KeptProfile, RegionCode
+from locktop.collector.render.profiles.kept_profile import CodeLine, KeptProfile, RegionCode
 
 START = 0x5000
 #: x86-64: a loop with a conditional jump; 4 bytes each, but for the last two.

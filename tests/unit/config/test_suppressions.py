@@ -11,9 +11,9 @@ from unit.builders import scenarios
 
 from locktop.collector.config import suppressions
 from locktop.collector.errors import LocktopError
-from locktop.collector.export import snapshot_codec
-from locktop.collector.export.text import report
 from locktop.collector.model import Confidence, Frame, OrderCycle, OrderEdge, OrderWay, Snapshot
+from locktop.collector.render.documents import snapshot_codec
+from locktop.collector.render.text import report
 
 
 def frame(function: str) -> Frame:

@@ -7,9 +7,6 @@ import pytest
 from msgspec.structs import replace
 from unit.builders import records
 
-from locktop.collector.export.snapshot_intervals import class_interval, lock_interval
-from locktop.collector.export.snapshot_locks import LockClassEntry, LockEntry, LockInterval
-from locktop.collector.export.snapshot_reference import schema
 from locktop.collector.model import Kind, Lock, LockClass
 from locktop.collector.model.lock_figures import (
     LOCK_FIGURES,
@@ -18,6 +15,13 @@ from locktop.collector.model.lock_figures import (
     growth,
     sums,
 )
+from locktop.collector.render.documents.snapshot_intervals import class_interval, lock_interval
+from locktop.collector.render.documents.snapshot_locks import (
+    LockClassEntry,
+    LockEntry,
+    LockInterval,
+)
+from locktop.collector.render.documents.snapshot_reference import schema
 
 BEFORE = replace(records.lock(1, "m"), **dict.fromkeys(LOCK_FIGURES, 2))
 NOW = replace(BEFORE, **dict.fromkeys(LOCK_FIGURES, 5))

@@ -8,12 +8,12 @@ import pytest
 from support.shared_file import record
 from unit.recording.test_recording import scans
 
-from locktop.collector.export.files import NotWrittenError
 from locktop.collector.model import Notable, NotableKind
 from locktop.collector.recording.history import History
 from locktop.collector.recording.memory_file import save_recording
 from locktop.collector.recording.recording import Recording
 from locktop.collector.recording.time_lines import TimeLineReader
+from locktop.collector.render.files import NotWrittenError
 from locktop.collector.shm.slot_batch import SlotBatch
 
 _SECOND = 1_000_000_000

@@ -6,13 +6,13 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 from unit.builders import scenarios
-from unit.export.test_snapshot_codec import full
+from unit.render.documents.test_snapshot_codec import full
 
 from locktop.collector.errors import LocktopError
-from locktop.collector.export import snapshot_codec
 from locktop.collector.model import LazyBlame, PackedBlame, PlainHistogram, Snapshot
 from locktop.collector.recording import frame_format, snapshot_payload
 from locktop.collector.recording.recorded_blame import RecordedBlame
+from locktop.collector.render.documents import snapshot_codec
 
 _ROW = (1, 7, 2_000)  # origin, tid, ticks
 _ROWS = PackedBlame(

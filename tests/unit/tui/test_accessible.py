@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from unit.builders import scenarios
 
-from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import Notable, NotableKind
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.accessible import changed, facts
 
 

@@ -16,8 +16,8 @@ import pytest
 from msgspec.structs import replace
 from unit.builders import scenarios
 
-from locktop.collector.export import check_report
 from locktop.collector.model import Confidence, Deadlock, Kind, OrderCycle, OrderEdge
+from locktop.collector.render import check_report
 from locktop.tui import cli
 from locktop.tui.commands import check
 

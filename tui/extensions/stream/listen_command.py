@@ -111,7 +111,7 @@ def _print_first(listener: Listener, signals: EndSignals) -> int:
 def _print(snapshot: Snapshot) -> bool:
     """Print a snapshot; return False for one that no process can have."""
     from locktop.collector.errors import LocktopError
-    from locktop.collector.export.formats import SNAPSHOT_FORMATS
+    from locktop.collector.render.formats import SNAPSHOT_FORMATS
 
     try:
         page = SNAPSHOT_FORMATS.render("json", snapshot)

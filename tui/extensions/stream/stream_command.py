@@ -69,12 +69,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Send snapshots until the process ends or a signal arrives."""
     from locktop.collector.config import suppressions
-    from locktop.collector.export.snapshot_signal import SnapshotSignal
     from locktop.collector.extensions.stream import stream_url
     from locktop.collector.extensions.stream.destinations import destination_of
     from locktop.collector.extensions.stream.scan_outlet import ScanOutlet
     from locktop.collector.extensions.stream.stream_sender import Outbox, StreamSender
     from locktop.collector.recording.second_signal import SecondSignal
+    from locktop.collector.render.snapshot_signal import SnapshotSignal
     from locktop.collector.sources.poller import Poller
 
     url = stream_url.parse(arguments.to)

@@ -7,8 +7,8 @@ from datetime import datetime
 
 from locktop.collector.extensions.whatif import sentences, text_report
 from locktop.collector.extensions.whatif.model import Prediction, WhatIf
-from locktop.collector.format import units
 from locktop.collector.model import Snapshot
+from locktop.collector.render.words import units
 from locktop.tui.views.cells import fit_right
 from locktop.tui.views.styled_line import Line, make_line
 from locktop.tui.views.table import Cell, Column

@@ -9,11 +9,11 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 
-from locktop.collector.export.rendered_files import save_snapshot
 from locktop.collector.extensions.whatif import sentences
 from locktop.collector.extensions.whatif.answers import Answered
 from locktop.collector.extensions.whatif.model import WhatIf
 from locktop.collector.model import Snapshot
+from locktop.collector.render.rendered_files import save_snapshot
 from locktop.tui.bindings import bindings
 from locktop.tui.extensions.whatif.predictors import Predictor
 from locktop.tui.extensions.whatif.rows import (

@@ -8,9 +8,9 @@ from unit.builders import records, scenarios
 
 from locktop.collector.analysis.idle.classifier import Classifier
 from locktop.collector.analysis.idle.rules import Rules, parse
-from locktop.collector.export import snapshot_codec
 from locktop.collector.model import Frame, Kind, Lock, Snapshot, Thread, ThreadState, WaitStack
-from locktop.collector.profile import call_tree
+from locktop.collector.render.documents import snapshot_codec
+from locktop.collector.render.profiles import call_tree
 
 
 def frames(*functions: str) -> tuple[Frame, ...]:

@@ -7,8 +7,8 @@ from unit.builders import records
 
 from locktop.collector.analysis.idle.futex_types import FutexTypes
 from locktop.collector.analysis.idle.rules import Rules
-from locktop.collector.format import unobserved_waits
 from locktop.collector.model import Frame, Kind, Lock, Snapshot, ThreadState, UnobservedWait
+from locktop.collector.render.words import unobserved_waits
 
 _MODULES = {"GOMP_critical_start": "libgomp.so.1"}
 

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 from support.shared_file import mark, record
-from unit.recording.test_recording import scans
 from unit.extensions.stream.test_stream_sender import Network
+from unit.recording.test_recording import scans
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.extensions.stream import datagrams, stream_sender

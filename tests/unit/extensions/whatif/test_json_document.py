@@ -8,7 +8,6 @@ import pytest
 from msgspec.structs import replace
 from unit.builders.predicted import FOUND, LOCK, SNAPSHOT
 
-from locktop.collector.export import snapshot_codec
 from locktop.collector.extensions.whatif import json_document
 from locktop.collector.extensions.whatif.model import (
     Change,
@@ -16,6 +15,7 @@ from locktop.collector.extensions.whatif.model import (
     RefusedChange,
     WhatIfRefusal,
 )
+from locktop.collector.render.documents import snapshot_codec
 
 THREADS = Change(ChangeKind.THREADS, 8.0, group="pool")
 PARTLY = replace(

@@ -6,7 +6,6 @@ import pytest
 from msgspec.structs import replace
 from unit.builders.predicted import FOUND, LOCK, SNAPSHOT
 
-from locktop.collector.export.text import report
 from locktop.collector.extensions.whatif import text_report
 from locktop.collector.extensions.whatif.model import (
     Change,
@@ -18,6 +17,7 @@ from locktop.collector.extensions.whatif.model import (
     WhatIfRefusal,
 )
 from locktop.collector.model import Snapshot
+from locktop.collector.render.text import report
 
 REFUSED = (
     RefusedChange(Change(ChangeKind.THREADS, 8.0, group="pool"), WhatIfRefusal.DEPENDENT),

@@ -23,8 +23,8 @@ from locktop.collector.sources.probes.duty_cycle import (
     sample_period_s,
     turn_s,
 )
-from locktop.collector.unwind.perf_stream import TimedCopy
-from locktop.collector.unwind.stack_memory import StackCopy
+from locktop.collector.symbols.unwind.perf_stream import TimedCopy
+from locktop.collector.symbols.unwind.stack_memory import StackCopy
 
 PERIOD_S = 0.01
 S = 1_000_000_000

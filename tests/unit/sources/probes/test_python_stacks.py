@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from unit.builders import records
 from unit.builders.python_stacks import EVALUATION, WAIT, native, runs
 
-from locktop.collector.export.snapshot_codec import document
 from locktop.collector.model import (
     Deadlock,
     DeadlockEdge,
@@ -24,6 +23,7 @@ from locktop.collector.model import (
     WaitStack,
 )
 from locktop.collector.model.frames import CUT_WHEN_RECORDED
+from locktop.collector.render.documents.snapshot_codec import document
 from locktop.collector.sources.probes.python_shares import MetWait
 from locktop.collector.sources.probes.python_stacks import FIRST_ID, PythonStacks, WaitKeys
 from locktop.collector.symbols.python.frame_reader import PythonReader, Runs

@@ -14,8 +14,8 @@ import pytest
 from msgspec.structs import replace
 from unit.builders import scenarios
 
-from locktop.collector.export.snapshot_codec import document
 from locktop.collector.model import Snapshot
+from locktop.collector.render.documents.snapshot_codec import document
 from locktop.tui import cli
 
 REPORT = """\
@@ -224,8 +224,8 @@ def test_hostile_names_are_sanitized(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("width", [60, 100])
 def test_no_line_exceeds_the_width_of_a_ticket(width: int) -> None:
-    from locktop.collector.export.text import call_tree
-    from locktop.collector.profile.profile import SnapshotProfile, weight_of
+    from locktop.collector.render.profiles.profile import SnapshotProfile, weight_of
+    from locktop.collector.render.text import call_tree
 
     profile = SnapshotProfile(scenarios.hostile())
     weight = weight_of(profile.weights, None)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from locktop.collector.export.formats import SNAPSHOT_FORMATS
+from locktop.collector.render.formats import SNAPSHOT_FORMATS
 from locktop.tui import cli
 from locktop.tui.commands.output import announced
 

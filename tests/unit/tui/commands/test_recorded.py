@@ -10,10 +10,10 @@ import pytest
 from msgspec.structs import replace
 from unit.builders import records, scenarios
 
-from locktop.collector.export import snapshot_codec
 from locktop.collector.model import Snapshot
 from locktop.collector.recording.recording_info import RecordingInfo
 from locktop.collector.recording.recording_writer import RecordingWriter
+from locktop.collector.render.documents import snapshot_codec
 from locktop.tui import cli
 
 _NS = 1_000_000_000

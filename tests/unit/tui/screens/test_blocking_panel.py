@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from textual.geometry import Size
 from unit.builders import blocking, records, scenarios
 
-from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import Snapshot
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.screens.blocking_panel import BlockingPanel
 from locktop.tui.typed_filter import TypedFilter
 from locktop.tui.views.styled_line import Line, line_text

@@ -15,9 +15,9 @@ from textual.geometry import Region
 from unit.builders import records, scenarios
 
 from locktop.collector.model import Snapshot, WaitStack
-from locktop.collector.profile import vsperf_report
-from locktop.collector.profile.call_tree import Node
-from locktop.collector.profile.profile import ReportProfile, SnapshotProfile
+from locktop.collector.render.profiles import vsperf_report
+from locktop.collector.render.profiles.call_tree import Node
+from locktop.collector.render.profiles.profile import ReportProfile, SnapshotProfile
 from locktop.tui.app import CallTreeApp, LocktopApp
 from locktop.tui.screens.call_tree import CallTreeScreen
 from locktop.tui.views.call_tree_rows import fit_chain

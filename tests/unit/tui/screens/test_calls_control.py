@@ -10,8 +10,8 @@ from support.driven import says, settle
 from unit.builders.function_calls import snapshot, thread_tree
 from unit.tui.screens.test_call_tree import live
 
-from locktop.collector.profile.calls_profile import NO_CALLS
 from locktop.collector.recording.history import History
+from locktop.collector.render.profiles.calls_profile import NO_CALLS
 from locktop.tui.app import LocktopApp
 from locktop.tui.feed import ReplayFeed
 

@@ -7,9 +7,9 @@ from msgspec.structs import replace
 from support.driven import Screen, opened, row_under_cursor, with_lock
 from unit.builders import scenarios
 
-from locktop.collector.export import check_report
-from locktop.collector.export.text import report
 from locktop.collector.model import Lock
+from locktop.collector.render import check_report
+from locktop.collector.render.text import report
 
 CLOSED, OPEN = "▸ conn::mu  212 locks", "▾ conn::mu  212 locks"
 MADE = "mutex made in conn_new (conn.c:42)"

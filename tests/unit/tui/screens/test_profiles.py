@@ -13,8 +13,8 @@ from support.feed import HandFeed
 from unit.builders import scenarios
 from unit.builders.self_profiles import self_profile
 
-from locktop.collector.export import saved_profile
 from locktop.collector.model import ProfileRegion, Snapshot
+from locktop.collector.render.documents import saved_profile
 from locktop.tui.app import LocktopApp
 from locktop.tui.screens.monitor import MonitorScreen
 from locktop.tui.screens.profiles import ProfilesScreen

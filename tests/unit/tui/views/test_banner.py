@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 from unit.builders import scenarios
 
-from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import BlockReason
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.views.banner import banner
 from locktop.tui.views.deadlock_details import deadlock_details
 from locktop.tui.views.styled_line import line_text

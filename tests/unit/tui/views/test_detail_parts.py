@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 from unit.builders import records, scenarios
 
-from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import Frame
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.views.detail_parts import stack_of
 from locktop.tui.views.styled_line import line_text, unfolded
 

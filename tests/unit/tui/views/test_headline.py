@@ -6,8 +6,6 @@ import pytest
 from msgspec.structs import replace
 from unit.builders import blocking, records, scenarios
 
-from locktop.collector.format.patterns import ADVICE
-from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import (
     ActivityState,
     Frame,
@@ -21,6 +19,8 @@ from locktop.collector.model import (
     ThreadState,
     Wait,
 )
+from locktop.collector.render.words.patterns import ADVICE
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.views.headline import headline
 from locktop.tui.views.past_alerts import PastAlerts
 from locktop.tui.views.styled_line import line_text

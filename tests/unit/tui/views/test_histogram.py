@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 from unit.builders import records, scenarios
 
-from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import Histogram, LockClass, Snapshot, ThreadGroup
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.views import lock_list, plain_table, thread_list
 from locktop.tui.views.class_details import class_details
 from locktop.tui.views.histogram import bars, histogram_lines

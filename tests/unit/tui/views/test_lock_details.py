@@ -6,7 +6,6 @@ import pytest
 from msgspec.structs import replace
 from unit.builders import python_waits, records, scenarios
 
-from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import (
     ActivityState,
     Blame,
@@ -19,6 +18,7 @@ from locktop.collector.model import (
     UnobservedWait,
     WaitStack,
 )
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.views import lock_list, thread_list
 from locktop.tui.views.detail_parts import latest_events
 from locktop.tui.views.headline import headline

@@ -7,7 +7,6 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 from unit.builders import blocking, records, scenarios
 
-from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import (
     ActivityState,
     Held,
@@ -16,6 +15,7 @@ from locktop.collector.model import (
     Snapshot,
     ThreadActivity,
 )
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.views import lock_list, thread_list
 from locktop.tui.views.sorting import StableSorter, matches
 from locktop.tui.views.styled_line import line_text

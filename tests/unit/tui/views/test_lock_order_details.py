@@ -10,8 +10,8 @@ from support.driven import opened
 from unit.builders import scenarios
 
 from locktop.collector.config import suppressions
-from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import Frame, OrderCycle, OrderEdge, OrderWay, Snapshot
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.collector.sources.base import Source
 from locktop.tui.feed import PollerFeed
 from locktop.tui.views.lock_order_details import lock_order_details

@@ -10,10 +10,10 @@ from support.driven import opened
 from unit.builders import records, scenarios
 
 from locktop.collector.analysis.idle.classifier import most_wait_first
-from locktop.collector.export.text import report
-from locktop.collector.format import verdict
-from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import Held, Kind, Snapshot, Thread, ThreadState, WaitStack
+from locktop.collector.render.text import report
+from locktop.collector.render.words import verdict
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.views import lock_list, thread_list
 from locktop.tui.views.banner import no_deadlock
 from locktop.tui.views.class_details import class_details

@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 from unit.builders import scenarios
 
-from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import Snapshot
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.views.overview import overview_lines
 from locktop.tui.views.styled_line import line_text
 

@@ -10,9 +10,9 @@ from rich.cells import cell_len
 from support.driven import opened
 from unit.builders import scenarios
 
-from locktop.collector.export.text import time_split
-from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import PerfCounter, PerfCounters, Switches, Thread, TimeSplit
+from locktop.collector.render.text import time_split
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.views import thread_list
 from locktop.tui.views.styled_line import STYLES, line_text
 from locktop.tui.views.table import lay_out

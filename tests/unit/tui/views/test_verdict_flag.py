@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 from unit.builders import scenarios
 
-from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import Pattern, PatternName, Snapshot
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.views.verdict_flag import verdict_flag
 
 

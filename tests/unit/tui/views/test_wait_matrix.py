@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 from unit.builders import records, scenarios
 
-from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import Event, Kind, ThreadState
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.views.styled_line import line_text
 from locktop.tui.views.wait_matrix import wait_matrix
 

@@ -8,7 +8,7 @@ import pytest
 from support.driven import Screen, opened
 from unit.builders import scenarios
 
-from locktop.collector.export.formats import SNAPSHOT_FORMATS
+from locktop.collector.render.formats import SNAPSHOT_FORMATS
 from locktop.tui.terminal.clipboard import MAX_BYTES
 from locktop.tui.widgets.list_screen import ListScreen
 

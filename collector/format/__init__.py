@@ -1,1 +1,0 @@
-"""Values and findings in words: one place for what the screen and every export say."""

@@ -1,0 +1,1 @@
+"""Turns snapshots into words, text reports, documents, graphs and call trees."""

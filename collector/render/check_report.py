@@ -1,0 +1,133 @@
+"""The finding of ``locktop check``, in each of its formats."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from locktop.collector.analysis.deadlock_report import reports
+from locktop.collector.model import Snapshot
+from locktop.collector.render.documents import deadlock_json
+from locktop.collector.render.documents.snapshot_codec import document as snapshot_document
+from locktop.collector.render.files import encoded
+from locktop.collector.render.graph import dot, mermaid
+from locktop.collector.render.text import deadlock, lock_order, unknown_waits
+from locktop.collector.render.words import hang, unit_takers, verdict
+from locktop.collector.render.words import lock_order as order_format
+from locktop.collector.render.words.wrap import wrapped
+
+#: Keys of a snapshot that are part of the finding if potential deadlocks count.
+_ORDER_KEYS = (
+    "lock_order",
+    "lock_order_suppressed",
+    "lock_order_unproven",
+    "lock_orders_left_out",
+    "lock_order_search_cut",
+)
+#: Columns of text that goes to a file or a pipe.
+_WIDTH = 100
+
+
+def as_text(snapshot: Snapshot, potential: bool, width: int) -> bytes:
+    """Return the finding as text: the answer, then a report of each deadlock."""
+    return encoded("".join(f"{line}\n" for line in lines(snapshot, potential, width)))
+
+
+def as_line(snapshot: Snapshot, potential: bool, width: int) -> bytes:
+    """Return the first line of the text, the answer."""
+    return encoded(f"{lines(snapshot, potential, width)[0]}\n")
+
+
+def as_json(snapshot: Snapshot, potential: bool) -> bytes:
+    """Return the finding as a JSON object, see document()."""
+    return encoded(json.dumps(document(snapshot, potential), indent=1) + "\n")
+
+
+def as_dot(snapshot: Snapshot) -> bytes:
+    """Return the cycles as a graph for Graphviz."""
+    return encoded(dot.render(reports(snapshot)))
+
+
+def as_mermaid(snapshot: Snapshot) -> bytes:
+    """Return the cycles as a graph for Mermaid."""
+    return encoded(mermaid.render(reports(snapshot)))
+
+
+def lines(snapshot: Snapshot, potential: bool = False, width: int = _WIDTH) -> list[str]:
+    """Return the finding in one line, then a report of each deadlock. Without a deadlock, the long
+    waits for locks whose holders are not known follow.
+
+    With ``potential`` the potential deadlocks follow.
+    """
+    found = [_finding(snapshot, potential)]
+    taken = list(unit_takers.lines(snapshot))
+    if taken:  # they explain the deadlocks that follow
+        found += ["", *(part for line in taken for part in wrapped(line, width))]
+    for report in () if hang.is_the_finding(snapshot) else reports(snapshot):
+        found += ["", *(part for line in deadlock.lines(report) for part in wrapped(line, width))]
+    if verdict.long_hang(snapshot) is not None:
+        found += ["", *(part for line in hang.lines(snapshot) for part in wrapped(line, width))]
+    elif not snapshot.deadlocks:
+        found += [part for line in unknown_waits.lines(snapshot) for part in wrapped(line, width)]
+    orders = list(lock_order.lines(snapshot)) if potential else []
+    if orders:
+        found += ["", *(part for line in orders for part in wrapped(line, width))]
+    return found
+
+
+def document(snapshot: Snapshot, potential: bool = False) -> dict[str, Any]:
+    """Return the finding as a JSON object.
+
+    The deadlocks, and the threads, locks and stacks that they refer to, are as in a snapshot. The
+    same holds for long waits for locks whose holders are not known.
+    "reports" has one report for each deadlock. With ``potential`` the object has the lock orders of
+    a snapshot too.
+    """
+    whole = snapshot_document(snapshot)
+    tids = {edge.tid for found in snapshot.deadlocks for edge in found.cycle}
+    locks = set(snapshot.deadlocked)
+    stacks = {str(edge.stack) for found in snapshot.deadlocks for edge in found.cycle}
+    for thread, wait in verdict.unknown_waiters(snapshot):
+        tids.add(thread.tid)
+        locks.add(wait.lock)
+        stacks.add(str(wait.stack))
+    if (whole_hang := verdict.long_hang(snapshot)) is not None:
+        tids |= set(whole_hang.tids)
+        hung = [thread for thread in snapshot.threads if thread.tid in whole_hang.tids]
+        locks |= {thread.waiting_for.lock for thread in hung if thread.waiting_for is not None}
+        stacks |= {str(group.stack) for group in hang.groups(snapshot)}
+    stacks |= {
+        str(lock.holder_activity.stack)
+        for lock in snapshot.locks
+        if lock.id in locks and lock.holder_activity is not None
+    }
+    orders = snapshot.lock_order if potential else ()
+    locks |= {lock for cycle in orders for lock in cycle.locks}
+    edges = [cycle.edges for cycle in orders]
+    edges += [way.edges for cycle in orders for way in cycle.ways]
+    stacks |= {str(edge.stack) for of_cycle in edges for edge in of_cycle}
+    return {
+        "format": "locktop.check",
+        "version": 1,
+        "taken_at": whole["taken_at"],
+        "host": whole["host"],
+        "process": whole["process"],
+        "deadlocked": verdict.is_deadlocked(snapshot),
+        "complete": verdict.is_complete(snapshot),
+        "finding": _finding(snapshot, potential),
+        "deadlocks": whole["deadlocks"],
+        "hang": whole["hang"] if verdict.long_hang(snapshot) is not None else None,
+        **({key: whole[key] for key in _ORDER_KEYS} if potential else {}),
+        "reports": [deadlock_json.document(report) for report in reports(snapshot)],
+        "threads": [thread for thread in whole["threads"] if thread["tid"] in tids],
+        "locks": [lock for lock in whole["locks"] if lock["id"] in locks],
+        "stacks": {key: stack for key, stack in whole["stacks"].items() if str(key) in stacks},
+    }
+
+
+def _finding(snapshot: Snapshot, potential: bool) -> str:
+    if not potential or verdict.is_deadlocked(snapshot):
+        return verdict.line(snapshot)
+    if lock_order.likely(snapshot):
+        return lock_order.headline(snapshot)
+    return "; ".join([verdict.line(snapshot), *order_format.unknown(snapshot)])

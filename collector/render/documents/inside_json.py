@@ -1,0 +1,61 @@
+"""The functions that run inside a lock, as one JSON object.
+
+``functions`` has the samples of each function. ``nodes`` has the tree in depth-first order. A node
+of depth 0 is a call that took the lock. Times are seconds.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from locktop.collector.model import Lock, Snapshot
+from locktop.collector.render.documents.call_tree_json import location_entry, node_entries
+from locktop.collector.render.profiles.inside_tree import FunctionShare, inside
+
+FORMAT = "locktop.inside"
+VERSION = 1
+
+
+def document(snapshot: Snapshot, lock: Lock) -> dict[str, Any]:
+    """Return the object of one lock of a snapshot with ``inside``."""
+    found, profile, of_lock = inside(snapshot, lock), snapshot.inside, lock.inside
+    assert profile is not None
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "pid": snapshot.process.pid,
+        "comm": snapshot.process.comm,
+        "taken_at": snapshot.taken_at,
+        "lock": {
+            "id": lock.id,
+            "name": lock.name,
+            "kind": str(lock.kind),
+            "address": hex(lock.address),
+        },
+        "duration_s": profile.duration_s,
+        "period_s": profile.period_s,
+        "samples": found.samples,
+        "on_cpu": of_lock.on_cpu if of_lock is not None else 0,
+        "share_held": of_lock.share if of_lock is not None else 0.0,
+        "unjoined": profile.unjoined,
+        "lost": profile.lost,
+        "pressure": list(of_lock.pressure) if of_lock is not None else [],
+        "pressure_slice_s": of_lock.pressure_slice_s if of_lock is not None else 0.0,
+        "functions": [_function(one, found.samples) for one in found.functions],
+        "nodes": node_entries(found.root, idle=False),
+        "notes": list(snapshot.notes),
+    }
+
+
+def _function(one: FunctionShare, samples: int) -> dict[str, Any]:
+    return {
+        "function": one.step.name,
+        "module": one.step.module,
+        "part": str(one.step.kind),
+        "place": location_entry(one.location),
+        "own": one.own,
+        "total": one.total,
+        "asleep": one.asleep,
+        "own_share": one.own / samples,
+        "total_share": one.total / samples,
+    }

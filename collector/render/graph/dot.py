@@ -1,0 +1,36 @@
+"""Deadlocks in the language of Graphviz: ``dot -Tsvg``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from locktop.collector.model import DeadlockReport
+from locktop.collector.render.graph.deadlock_graph import Part, graph
+
+_STYLES = {
+    Part.CIRCLE: 'shape=box, style="filled", fillcolor="#f8d7da"',
+    Part.BEHIND: 'shape=box, style="dashed"',
+    Part.LOCK: 'shape=box, style="rounded"',
+}
+
+
+def render(reports: Iterable[DeadlockReport]) -> str:
+    """Return the graph, one without nodes where there is no deadlock."""
+    found = graph(reports)
+    lines = ["digraph deadlocks {", f"  label={quoted([found.title])};"]
+    lines += [
+        f"  {node.key} [label={quoted(node.lines)}, {_STYLES[node.part]}];" for node in found.nodes
+    ]
+    lines += [
+        f"  {arrow.start} -> {arrow.end} [label={quoted(arrow.lines)}];" for arrow in found.arrows
+    ]
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def quoted(lines: Sequence[str]) -> str:
+    """Return lines of a stranger's text as one quoted string. In a label a backslash begins an
+    escape of dot (``\\N`` is the node's name), and an ampersand an entity."""
+    escaped = (
+        line.replace("\\", "\\\\").replace('"', '\\"').replace("&", "&amp;") for line in lines
+    )
+    return '"' + "\\n".join(escaped) + '"'

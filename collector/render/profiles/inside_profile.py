@@ -1,0 +1,81 @@
+"""The code that runs inside a lock, as a profile: stacks of threads that held the lock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from locktop.collector.model import Lock, Snapshot
+from locktop.collector.render.profiles import call_tree
+from locktop.collector.render.profiles.call_tree import Branch, Butterfly, Node, Step
+from locktop.collector.render.profiles.inside_tree import FunctionShare, inside, stack_branches
+from locktop.collector.render.profiles.profile import Weight, WeightUnit
+from locktop.collector.render.words.lock_kind import name_with_kind
+
+HELD = Weight("held", "time held", WeightUnit.SECONDS)
+ON_CPU = Weight("on_cpu", "time held on CPU", WeightUnit.SECONDS)
+ASLEEP = Weight("asleep", "time held asleep", WeightUnit.SECONDS)
+SAMPLES = Weight("samples", "samples", WeightUnit.COUNT)
+
+
+class InsideLockProfile:
+    """The samples of one lock. A sample stands for ``period_s`` seconds of a hold."""
+
+    name = "inside"
+    weights = (HELD, ON_CPU, ASLEEP, SAMPLES)
+    estimate = False
+
+    def __init__(self, snapshot: Snapshot, lock: Lock) -> None:
+        """``lock``: of the snapshot; without ``inside`` the profile is empty."""
+        self.snapshot = snapshot
+        self.lock = lock
+        self.process = snapshot.process
+        self._period_s = snapshot.inside.period_s if snapshot.inside is not None else 0.0
+
+    @property
+    def title(self) -> str:
+        """See Profile."""
+        return f"inside {name_with_kind(self.lock.kind, self.lock.name)}, {self.snapshot.taken_at}"
+
+    def functions(self, weight: str) -> tuple[FunctionShare, ...]:
+        """Return the functions of all samples that the weight counts, the largest own value first.
+
+        The values are samples.
+        """
+        return inside(self.snapshot, self._weighed(weight)).functions
+
+    def tree(self, weight: str) -> Node:
+        """See Profile. The entry functions of the tree are those that took the lock."""
+        return call_tree.tree(self._branches(weight))
+
+    def butterfly(self, weight: str, step: Step) -> Butterfly:
+        """See Profile."""
+        return call_tree.butterfly(self._branches(weight), step)
+
+    def butterflies(self, weight: str) -> Mapping[Step, Butterfly]:
+        """See Profile."""
+        return call_tree.butterflies(self._branches(weight))
+
+    def notes(self, weight: str) -> tuple[str, ...]:
+        """See Profile."""
+        profile = self.snapshot.inside
+        lost = (f"{profile.lost} samples lost",) if profile is not None and profile.lost else ()
+        return (*lost, *self.snapshot.notes)
+
+    def _branches(self, weight: str) -> list[Branch]:
+        each = 1.0 if weight == SAMPLES.name else self._period_s
+        return [
+            replace(branch, value=branch.value * each)
+            for _, branch in stack_branches(self.snapshot, self._weighed(weight))
+        ]
+
+    def _weighed(self, weight: str) -> Lock:
+        """Return the lock with the stacks that the weight counts."""
+        inside_lock = self.lock.inside
+        if inside_lock is None or weight in (HELD.name, SAMPLES.name):
+            return self.lock
+        stacks = tuple(
+            stack for stack in inside_lock.stacks if stack.on_cpu is (weight == ON_CPU.name)
+        )
+        return replace(self.lock, inside=replace(inside_lock, stacks=stacks))

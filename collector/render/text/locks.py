@@ -1,0 +1,179 @@
+"""Sections of the text report: locks, semaphores and condition variables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+
+from locktop.collector.analysis import lock_classes
+from locktop.collector.model import SIGNALLED_KINDS, Kind, Lock, LockClass
+from locktop.collector.render.text.context import (
+    ReportContext,
+    Row,
+    table,
+    waiting_count,
+    with_type,
+)
+from locktop.collector.render.words import activity, units
+from locktop.collector.render.words.lock_kind import kind_word, name_without_kind
+
+_MAX_LOCKS = 20
+_HEADINGS = ("wait", "waited", "max wait", "taken", "held", "kind", "lock")
+_NO_WAIT_SEEN = "LOCKS: no thread waited for a mutex or rwlock"
+#: Headings with -d. The longest wait is known only since the process started.
+_HEADINGS_OF_AN_INTERVAL = (
+    "wait", "waited", "max since start", "taken", "held", "kind", "lock",
+)  # fmt: skip
+_PERCENTILE_HEADINGS = ("wait p50", "wait p99", "hold p50", "hold p99", "kind", "lock")
+_SIGNAL_HEADINGS = ("waiting", "longest", "signals", "kind", "lock")
+_SIGNAL_HEADINGS_OF_AN_INTERVAL = (
+    "waiting", "longest", "signals", "since start", "kind", "lock",
+)  # fmt: skip
+
+
+def lock_table(context: ReportContext) -> Iterator[str]:
+    """Yield the locks with contention, most wait first."""
+    locks = context.rows_with_waits()
+    rows = [_lock_row(context, lock) for lock in locks]
+    if not rows:
+        yield _NO_WAIT_SEEN
+    else:
+        sampled = context.snapshot.is_sampled
+        whole = "while it was sampled" if sampled else "since the process started"
+        when = "in this time" if context.before is not None else whole
+        yield f"LOCKS, most wait first, {when}"
+        yield from table(_HEADINGS if context.before is None else _HEADINGS_OF_AN_INTERVAL, rows)
+    yield from _other_waits(context)
+    yield from _percentiles(context, locks)
+
+
+def _percentiles(context: ReportContext, locks: Iterable[Row]) -> Iterator[str]:
+    """Yield how long half of the waits and holds were at most, and 99 of 100."""
+    rows = [(lock, context.figures(lock)) for lock in locks]
+    found: list[tuple[str, ...]] = [
+        (
+            units.duration(of.wait_p50_s),
+            units.duration(of.wait_p99_s),
+            units.duration(of.hold_p50_s),
+            units.duration(of.hold_p99_s),
+            kind_word(lock.kind, lock.name),
+            _name(lock),
+        )
+        for lock, of in rows
+        if of.wait_p50_s is not None or of.hold_p50_s is not None
+    ]
+    if found:
+        yield from ("", "LENGTHS of waits and of timed holds")
+        yield from table(_PERCENTILE_HEADINGS, found)
+
+
+def _other_waits(context: ReportContext) -> Iterator[str]:
+    """Yield the idle waits by kind. The holder of a semaphore is seldom known."""
+    waited: dict[Kind, float] = {}
+    for lock in context.snapshot.locks:
+        if lock.idle_s:
+            waited[lock.kind] = waited.get(lock.kind, 0.0) + context.figures(lock).idle_s
+    most_first = sorted(waited.items(), key=lambda entry: -entry[1])
+    listed = ", ".join(f"{kind} {units.duration(time)}" for kind, time in most_first if time)
+    if listed:
+        yield f"  waits without a known holder, or for work: {listed}"
+
+
+def _lock_row(context: ReportContext, lock: Row) -> tuple[str, ...]:
+    figures = context.figures(lock)
+    # Of a sampled lock ``contended`` has the waits in samples, not the acquisitions that waited.
+    waited, none = (0, "-") if context.snapshot.is_sampled else (figures.contended, "0")
+    error_s = math.hypot(*(one.wait_error_s for one in context.members(lock)))
+    return (
+        units.duration(context.contention_s(lock))
+        + f" +-{units.duration(error_s)}" * (error_s > 0),
+        str(waited) if waited else waiting_count(lock) or none,
+        units.duration(lock.wait_max_s),
+        _number(figures.acquisitions),
+        units.duration(figures.hold_s),
+        kind_word(lock.kind, lock.name),
+        _described(context, lock, bool(waited)),
+    )
+
+
+def _number(figure: int | None) -> str:
+    return "-" if figure is None else str(figure)
+
+
+def _name(lock: Row) -> str:
+    return name_without_kind(lock.kind, lock.name)
+
+
+def _described(context: ReportContext, lock: Row, with_waiters: bool) -> str:
+    parts = [_name(lock)]
+    if isinstance(lock, LockClass):
+        return ", ".join([*parts, *_of_class(context, lock, with_waiters)])
+    parts[0] = with_type(lock, parts[0])
+    if lock.holders:
+        doubt = " (not certain)" if lock.foreign_releases else ""
+        parts.append(f"held by {context.threads_named(lock.holders)}{doubt}")
+        parts += _holder_does(context, lock)
+    if with_waiters and lock.waiters:
+        parts.append(waiting_count(lock))
+    return ", ".join(parts)
+
+
+def _holder_does(context: ReportContext, lock: Lock) -> Iterator[str]:
+    now = lock.holder_activity
+    doing = activity.doing(now, now.tid) if now is not None else ""
+    if now is not None and doing:
+        who = f"thread {now.tid} is " if len(lock.holders) > 1 else "which is now "
+        yield who + doing
+
+
+def _of_class(context: ReportContext, of: LockClass, with_waiters: bool) -> Iterator[str]:
+    """Yield how many locks the class has, and the lock with most wait."""
+    destroyed = f" ({of.destroyed} destroyed)" if of.destroyed else ""
+    yield f"{units.counted(len(of.locks), 'lock')}{destroyed}"
+    if with_waiters and of.waiters:
+        yield waiting_count(of)
+    worst = max(context.members(of), key=context.contention_s)
+    wait_s = context.contention_s(worst)
+    if not wait_s:
+        return
+    single = lock_classes.within(worst, of).removeprefix("at ")
+    yield f"the worst {single} with {units.duration(wait_s)}"
+    if worst.holders:
+        yield f"held by {context.threads_named(worst.holders)}"
+
+
+def signal_table(context: ReportContext) -> Iterator[str]:
+    """Yield the semaphores and conditions with waiters, and how often they were signalled."""
+    waited = context.rows_of(
+        lock for lock in context.snapshot.locks if lock.kind in SIGNALLED_KINDS and lock.waiters
+    )
+    if not waited:
+        return
+    waited.sort(key=lambda lock: -len(lock.waiters))
+    yield ""
+    yield (
+        f"SEMAPHORES AND CONDITIONS WAITED FOR {context.when},"
+        " and how often this process signalled them"
+    )
+    headings = _SIGNAL_HEADINGS if context.before is None else _SIGNAL_HEADINGS_OF_AN_INTERVAL
+    yield from table(headings, [_signal_row(context, lock) for lock in waited[:_MAX_LOCKS]])
+    if len(waited) > _MAX_LOCKS:
+        yield f"  and {len(waited) - _MAX_LOCKS} more"
+
+
+def _signal_row(context: ReportContext, lock: Row) -> tuple[str, ...]:
+    threads = (context.threads.get(tid) for tid in lock.waiters)
+    waits = [thread.waiting_for for thread in threads if thread and thread.waiting_for]
+    longest = max(waits, key=lambda wait: wait.duration_s, default=None)
+    count = f", {units.counted(len(lock.locks), 'lock')}" if isinstance(lock, LockClass) else ""
+    since_start = () if context.before is None else (_number(lock.signals),)
+    return (
+        str(len(lock.waiters)),
+        "-"
+        if longest is None
+        else f"{'>' * longest.is_lower_bound}{units.duration(longest.duration_s)}",
+        _number(context.figures(lock).signals),
+        *since_start,
+        kind_word(lock.kind, lock.name),
+        name_without_kind(lock.kind, lock.name) + count,
+    )

@@ -1,0 +1,178 @@
+"""Sentences for the contention patterns: the evidence with its figures, and the advice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from locktop.collector.analysis.contention_findings import (
+    Convoy,
+    FalseIdle,
+    Finding,
+    HighRate,
+    LongHold,
+    NoSignal,
+    Oversubscribed,
+    Serialised,
+    StarvedWriter,
+    ThunderingHerd,
+)
+from locktop.collector.model import Pattern, PatternName
+from locktop.collector.render.words.units import duration
+
+#: One sentence for each pattern: what to change in the program.
+ADVICE = {
+    PatternName.CONVOY: "Take the lock less often and do more each time, or split its data:"
+    " the hand-over takes longer than the critical section.",
+    PatternName.SERIALISED: "Do less while the lock is held, or split its data: more threads make"
+    " this no faster.",
+    PatternName.THUNDERING_HERD: "Where one thread is enough, use pthread_cond_signal instead of"
+    " pthread_cond_broadcast, or give threads that wait for different things a condition each.",
+    PatternName.STARVED_WRITER: "Make the lock prefer writers"
+    " (PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP), or let readers overlap less.",
+    PatternName.LONG_HOLD: "Make the call that sleeps before the lock is taken or after it is"
+    " released.",
+    PatternName.FALSE_IDLE: "Find out what the threads that signal it wait for: that lock keeps"
+    " these from their work too.",
+    PatternName.OVERSUBSCRIBED: "Run no more threads that compute than there are CPUs: a thread"
+    " with a lock and without a CPU keeps all others waiting.",
+    PatternName.HIGH_RATE: "Take the lock once for many steps, or give each thread its own part:"
+    " no thread waits for the lock, but to take it so often costs time.",
+    PatternName.NO_SIGNAL: "Find the thread that has to signal it, unless these threads wait for"
+    " their first work: a signal that comes before the wait is lost.",
+}
+
+
+def described(findings: Iterable[Finding]) -> tuple[Pattern, ...]:
+    """Return the findings with their sentences, as a snapshot has them.
+
+    A saved snapshot has the sentences alone, so the model does not have the figures.
+    """
+    return tuple(
+        Pattern(
+            name=found.name,
+            lock=found.lock,
+            tids=found.tids,
+            evidence=evidence(found),
+            advice=ADVICE[found.name],
+        )
+        for found in findings
+    )
+
+
+def evidence(finding: Finding) -> str:
+    """Return one sentence with the figures of a finding."""
+    match finding:
+        case Convoy():
+            return _convoy(finding)
+        case Serialised():
+            return _serialised(finding)
+        case ThunderingHerd():
+            return _thundering_herd(finding)
+        case StarvedWriter():
+            return _starved_writer(finding)
+        case LongHold():
+            return _long_hold(finding)
+        case FalseIdle():
+            return _false_idle(finding)
+        case Oversubscribed():
+            return _oversubscribed(finding)
+        case HighRate():
+            return _high_rate(finding)
+        case NoSignal():
+            return _no_signal(finding)
+
+
+def _convoy(found: Convoy) -> str:
+    return (
+        f"{found.waiters} threads wait; {_percent(found.contended)} of"
+        f" {_number(found.acquisitions_per_s)} acquisitions a second had to; no thread held it in"
+        f" {_percent(found.unheld)} of the wait; a hold takes {duration(found.hold_s)}"
+    )
+
+
+def _serialised(found: Serialised) -> str:
+    return (
+        f"held {_percent(found.held)} of the time; {found.involved} of {found.active} threads"
+        f" that are not idle hold it or wait for it; {_percent(found.contended)} of"
+        f" {_number(found.acquisitions_per_s)} acquisitions a second had to wait"
+    )
+
+
+def _thundering_herd(found: ThunderingHerd) -> str:
+    return (
+        f"{found.waiters} threads wait; {_number(found.wakeups_per_s)} waits a second return"
+        f" for {_number(found.signals_per_s)} signals or broadcasts,"
+        f" {found.wakeups_per_s / found.signals_per_s:.1f} for each; a woken thread uses less"
+        f" than {duration(found.max_cpu_s)} of a CPU"
+    )
+
+
+def _starved_writer(found: StarvedWriter) -> str:
+    return (
+        f"{_counted(found.writers, 'writer')} {_verb(found.writers, 'wait')}, for up to"
+        f" {duration(found.longest_wait_s)}; {_counted(found.readers, 'thread')}"
+        f" {_verb(found.readers, 'read')} it, for {duration(found.longest_read_s)} at most: later"
+        " ones than the writer"
+    )
+
+
+def _long_hold(found: LongHold) -> str:
+    return (
+        f"held for {'at least ' * found.is_lower_bound}{duration(found.held_s)} by thread"
+        f" {found.holder}, which sleeps in {found.call or 'the kernel'} now;"
+        f" {_counted(found.waiters, 'thread')} {_verb(found.waiters, 'wait')} for it,"
+        f" for up to {duration(found.longest_wait_s)}"
+    )
+
+
+def _false_idle(found: FalseIdle) -> str:
+    return (
+        f"{_counted(found.waiters, 'thread')} {_verb(found.waiters, 'wait')} for work, for up to"
+        f" {duration(found.longest_wait_s)}; {_counted(found.signallers, 'thread')} that"
+        f" {_verb(found.signallers, 'signal')} it {_verb(found.signallers, 'wait')} for"
+        f" {found.contended_lock}{' or others' * found.other_locks}, for at least"
+        f" {duration(found.shortest_contended_s)}"
+    )
+
+
+def _oversubscribed(found: Oversubscribed) -> str:
+    return (
+        f"{found.runnable} threads want one of {_counted(found.cpus, 'CPU')}, of which they had"
+        f" {found.cpus_used:.1f} lately; {_counted(found.waiters, 'thread')}"
+        f" {_verb(found.waiters, 'wait')} for locks"
+    )
+
+
+def _high_rate(found: HighRate) -> str:
+    return (
+        f"taken {_number(found.acquisitions_per_s)} times a second, of which"
+        f" {_number(found.contended_per_s)} had to wait"
+    )
+
+
+def _no_signal(found: NoSignal) -> str:
+    others = found.conditions - 1
+    also = f" for it and {_counted(others, 'other condition')}" if others else ""
+    before = f"; {_counted(found.signals, 'signal')} came before" if found.signals else ""
+    return (
+        f"{_counted(found.waiters, 'thread')} {_verb(found.waiters, 'wait')}{also}, for up to"
+        f" {duration(found.longest_wait_s)}; no signal came meanwhile{before}"
+    )
+
+
+def _percent(part: float) -> str:
+    """Truncated, not rounded: 99.9 % is not all."""
+    return f"{int(100 * min(part, 1.0))} %"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 or value == int(value) else f"{value:.1f}"
+
+
+def _counted(number: int, thing: str) -> str:
+    return f"{number} {thing}{'s' * (number != 1)}"
+
+
+def _verb(number: int, verb: str) -> str:
+    """The form of ``verb`` that follows a number of subjects."""
+    return f"{verb}s" if number == 1 else verb

@@ -1,0 +1,225 @@
+"""The verdict on a process: deadlocked or not, also in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from locktop.collector.analysis.deadlock_report import reports
+from locktop.collector.analysis.semaphore_ownership import semaphore_without_units
+from locktop.collector.model import (
+    Deadlock,
+    DeadlockReport,
+    Hang,
+    Kind,
+    Lock,
+    PatternName,
+    Snapshot,
+    Thread,
+    ThreadState,
+    Wait,
+)
+from locktop.collector.render.words import amid_work, elsewhere, hang, unit_takers
+from locktop.collector.render.words import deadlock as words
+from locktop.collector.render.words.lock_kind import name_with_kind
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
+from locktop.collector.render.words.units import counted, lasting
+from locktop.collector.sanitize import clean
+from locktop.collector.symbols.python.interpreter import PYTHON
+
+_LONGEST = 1000
+#: Seconds. A shorter wait for a lock with an unknown holder says nothing.
+MIN_UNKNOWN_S = 10.0
+#: Waits for the GIL have at least this share of a thread's time. On a busy host a far longer wait
+#: for a CPU follows each of them.
+_MIN_SHARE = 0.05
+_CANNOT_TELL = "cannot tell whether there is a deadlock"
+
+
+def is_deadlocked(snapshot: Snapshot) -> bool:
+    """Return whether a deadlock is certain."""
+    whole = snapshot.hang
+    return any(deadlock.certain for deadlock in snapshot.deadlocks) or (
+        whole is not None and whole.certain
+    )
+
+
+def is_complete(snapshot: Snapshot) -> bool:
+    """Return whether all held locks are known: recording began with the program and is on."""
+    return snapshot.level != "dormant" and snapshot.complete
+
+
+def is_doubtful(snapshot: Snapshot) -> bool:
+    """Return whether there may be a deadlock although none is certain.
+
+    A deadlock is possible, held locks are not known, or a long wait has no known holder. Or all
+    threads have waited long for each other, unless something outside of the process wakes one.
+    """
+    return (
+        bool(snapshot.deadlocks or unknown_waits(snapshot))
+        or long_hang(snapshot) is not None
+        or not is_complete(snapshot)
+    )
+
+
+def long_hang(snapshot: Snapshot) -> Hang | None:
+    """Return the hang of the process if it is certain, or lasts for MIN_UNKNOWN_S or more."""
+    whole = snapshot.hang
+    is_long = whole is not None and (whole.certain or whole.since_s >= MIN_UNKNOWN_S)
+    return whole if is_long else None
+
+
+def unknown_waits(snapshot: Snapshot) -> list[Wait]:
+    """Return the waits of MIN_UNKNOWN_S or more for locks whose holders are not known."""
+    return [wait for _, wait in unknown_waiters(snapshot)]
+
+
+def unknown_waiters(snapshot: Snapshot) -> list[tuple[Thread, Wait]]:
+    """Return the same with their threads, the longest wait first. A thread of a deadlock has a
+    report of its own."""
+    found = [one for one in _of_unknown_holders(snapshot) if one[1].duration_s >= MIN_UNKNOWN_S]
+    return sorted(found, key=lambda one: -one[1].duration_s)
+
+
+def may_be_long(snapshot: Snapshot) -> bool:
+    """Return whether a wait of an unknown holder began before the first scan, less than
+    MIN_UNKNOWN_S ago. The wait may have lasted for any time. Only further scans can tell."""
+    if is_deadlocked(snapshot):
+        return False
+    whole = snapshot.hang
+    if whole is not None and not whole.certain and whole.is_lower_bound:
+        return whole.since_s < MIN_UNKNOWN_S
+    return any(
+        wait.is_lower_bound and wait.duration_s < MIN_UNKNOWN_S
+        for _, wait in _of_unknown_holders(snapshot)
+    )
+
+
+def may_wait_for_gil(snapshot: Snapshot) -> bool:
+    """Return whether a thread of a Python program may wait for the interpreter's lock (GIL).
+
+    Such a wait is made anew every 5 ms. So one scan of a sampled process often has no stack of it.
+    A scan may also meet the thread between two waits. Then a lock that others wait for has a
+    holder that seems to run. With the library, its share of waits tells it from one that computes.
+    """
+    is_python = any(
+        frame.module == PYTHON for frames in snapshot.stacks.values() for frame in frames
+    )
+    alive = [thread for thread in snapshot.threads if thread.alive]
+    waits = [thread.waiting_for for thread in alive if thread.waiting_for is not None]
+    holders = {tid for wait in waits for tid in wait.holders}
+    return is_python and (
+        any(_may_be_for_gil(wait) and not wait.stack for wait in waits)
+        or any(
+            _may_be_for_gil(thread.waiting_for)
+            if thread.waiting_for is not None
+            else snapshot.is_sampled or thread.wait_share + thread.idle_share >= _MIN_SHARE
+            for thread in alive
+            if thread.tid in holders
+        )
+    )
+
+
+def _may_be_for_gil(wait: Wait) -> bool:
+    return wait.kind is Kind.COND and wait.timed
+
+
+def _of_unknown_holders(snapshot: Snapshot) -> Iterator[tuple[Thread, Wait]]:
+    # An owner that waits, too, may wait for this process.
+    unknown = {one.tid for one in snapshot.threads_elsewhere if one.waits or not one.comm}
+    for thread in snapshot.threads:
+        wait = thread.waiting_for if thread.alive else None
+        # By some rules a wait for a condition or a semaphore is one for a lock.
+        if wait and not wait.idle and unknown.issuperset(wait.holders):
+            yield thread, wait
+
+
+def line(snapshot: Snapshot) -> str:
+    """Return the verdict in one line."""
+    who = f"{snapshot.process.comm} {snapshot.process.pid}"
+    return clean(_certain(snapshot, who) or _not_certain(snapshot, who), _LONGEST)
+
+
+def _certain(snapshot: Snapshot, who: str) -> str:
+    if hang.is_the_finding(snapshot):
+        return f"deadlock: {hang.sentence(snapshot)}"
+    deadlocks = [deadlock for deadlock in snapshot.deadlocks if deadlock.certain]
+    if not deadlocks:
+        return ""
+    certain = (report for report in reports(snapshot) if report.certain)
+    oldest = max(certain, key=lambda report: report.since_s)
+    if (semaphore := semaphore_without_units(snapshot, deadlocks)) is not None:
+        return f"deadlock: {_wait_for_units(snapshot, who, semaphore, oldest)}"
+    return f"deadlock: {_stuck(who, deadlocks, snapshot.ended)}, {_of(oldest, len(deadlocks))}"
+
+
+def _stuck(who: str, deadlocks: Sequence[Deadlock], ended: bool) -> str:
+    count, whom = words.who_for_whom(deadlocks)
+    verb = "waited" if ended else "waits" if count == 1 else "wait"
+    then = " when it ended" if ended else ""
+    return f"{counted(count, 'thread')} of {who} {verb} for {whom}{then}"
+
+
+def _wait_for_units(snapshot: Snapshot, who: str, lock: Lock, oldest: DeadlockReport) -> str:
+    """A thread that took a unit may wait for another one, but any of the units would do."""
+    count = len(lock.waiters)
+    verb = "waited" if snapshot.ended else "waits" if count == 1 else "wait"
+    since = lasting(oldest.since_s, oldest.is_lower_bound)
+    taken = unit_takers.phrase(SnapshotIndex(snapshot), lock.id)
+    name = name_with_kind(lock.kind, lock.name)
+    return f"{counted(count, 'thread')} of {who} {verb} for {name}, for {since}: {taken}"
+
+
+def _of(oldest: DeadlockReport, count: int) -> str:
+    which = f"{count} cycles, the oldest " if count > 1 else ""
+    return f"{which}for {lasting(oldest.since_s, oldest.is_lower_bound)}: {words.circle(oldest)}"
+
+
+def _not_certain(snapshot: Snapshot, who: str) -> str:
+    possible = len(snapshot.deadlocks)
+    if not is_complete(snapshot):
+        maybe = f", {possible} possible" if possible else ""
+        why = "; ".join(snapshot.notes) or "threads took locks before the recording began"
+        return f"{_CANNOT_TELL}{maybe}: {who}: {why}"
+    if long_hang(snapshot) is not None and not snapshot.deadlocks:
+        return f"{_CANNOT_TELL}: {hang.sentence(snapshot)}"
+    return f"{_answer(snapshot)}: {who}, {_threads(snapshot)}"
+
+
+def _answer(snapshot: Snapshot) -> str:
+    if snapshot.deadlocks:
+        return f"{counted(len(snapshot.deadlocks), 'possible deadlock')}, none certain"
+    if waits := unknown_waits(snapshot):
+        verb = "has" if len(waits) == 1 else "have"
+        waiting = {one.tid for one in snapshot.threads_elsewhere if one.comm and one.waits}
+        known = all(wait.holders and waiting.issuperset(wait.holders) for wait in waits)
+        holder = "waits in another process" if known else "is not known"
+        return (
+            f"{_CANNOT_TELL}: {counted(len(waits), 'thread')} {verb} waited {MIN_UNKNOWN_S:.0f} s"
+            f" or more for a lock whose holder {holder}"
+        )
+    return "no deadlock found"
+
+
+def _threads(snapshot: Snapshot) -> str:
+    alive = sum(thread.alive for thread in snapshot.threads)
+    waiting = sum(
+        thread.waiting_for is not None and thread.state is ThreadState.WAITING
+        for thread in snapshot.threads
+    )
+    waits = [thread.waiting_for for thread in snapshot.threads if thread.waiting_for]
+    hidden = sum(not wait.idle and not wait.holders for wait in waits)
+    of_others = {one.tid for one in snapshot.threads_elsewhere}
+    held = sum(not of_others.isdisjoint(wait.holders) for wait in waits)
+    unobserved_waits = len(snapshot.unobserved_waiters)
+    patterns = (one for one in snapshot.patterns if one.name is PatternName.NO_SIGNAL)
+    unsignalled = sum(len(one.tids) for one in patterns)
+    amid = len(amid_work.waiters(snapshot))
+    return (
+        f"{counted(alive, 'thread')}, {waiting} waiting for a lock"
+        + (f" ({held} for one held by {elsewhere.of_holders(snapshot)})" if held else "")
+        + (f" ({hidden} for one whose holder is not known)" if hidden else "")
+        + (f", {unobserved_waits} in unobserved waits" if unobserved_waits else "")
+        + (f", {amid} waiting amid their work" if amid else "")
+        + (f", {unsignalled} waiting for a signal that has not come" if unsignalled else "")
+        + ("; a sampled process does not show all held locks" * snapshot.is_sampled)
+    )

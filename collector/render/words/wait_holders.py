@@ -1,0 +1,86 @@
+"""Sentences about the holders of a lock during a wait; the largest share comes first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from locktop.collector.analysis.timeline_holds import holders_during
+from locktop.collector.model import ActivityState, HoldShare, TimedWait, TimeLine, WaitHolders
+from locktop.collector.render.words import units
+from locktop.collector.render.words.activity import asleep_in
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
+
+#: Threads with names behind the first one.
+_MAX_OTHERS = 3
+#: A smaller part of the wait needs no words: a woken thread takes time to get the lock.
+_SOME = 0.05
+
+
+def holder_sentences(one: TimedWait, line: TimeLine, index: SnapshotIndex) -> list[str]:
+    """Return who had the lock during a wait; nothing if no hold of that time is known."""
+    found = holders_during(one, line)
+    return list(sentences(found, one.record.holder, index)) if found is not None else []
+
+
+def sentences(found: WaitHolders, began_with: int, index: SnapshotIndex) -> Iterator[str]:
+    """Yield who had the lock for how long, and the part of the wait without a known hold.
+
+    Args:
+        found: the holders.
+        began_with: id of the holder when the wait began; 0: unknown.
+        index: the names.
+    """
+    first, *others = found.shares
+    if found.unrecorded_ns > first.held_ns:
+        yield _unrecorded(found, began_with, index)
+        yield f"{index.thread_name(first.tid)} had it for {_share(first, found)}"
+    else:
+        whole = units.duration(found.wait_ns / 1e9)
+        part = " in this span" if found.is_part else ""
+        yield (
+            f"{index.thread_name(first.tid)} had it for {_share(first, found)}"
+            f" of the {whole}{part}{_location(first, index)}"
+        )
+    if others:
+        yield _others(first, others, found, index)
+    # A lower bound says already that more may be missing.
+    if not first.is_lower_bound and _SOME * found.wait_ns < found.unrecorded_ns <= first.held_ns:
+        rest = units.duration(found.unrecorded_ns / 1e9)
+        yield f"no hold is known for the other {rest}"
+
+
+def _unrecorded(found: WaitHolders, began_with: int, index: SnapshotIndex) -> str:
+    rest, whole = (units.duration(ns / 1e9) for ns in (found.unrecorded_ns, found.wait_ns))
+    part = " in this span" if found.is_part else ""
+    text = f"no hold is known for {rest} of the {whole}{part}"
+    if began_with and all(share.tid != began_with for share in found.shares):
+        text = f"{index.thread_name(began_with)} had it when the wait began; {text}"
+    return text
+
+
+def _share(share: HoldShare, found: WaitHolders) -> str:
+    bound = "about " if found.is_estimate else "at least " if share.is_lower_bound else ""
+    return f"{bound}{units.duration(share.held_ns / 1e9)}"
+
+
+def _location(share: HoldShare, index: SnapshotIndex) -> str:
+    """Return where the thread was in the hold, else where it took the lock."""
+    now = share.activity
+    if now is not None and now.doing is ActivityState.BLOCKED and (now.what or now.call):
+        return f", {asleep_in(now)}"
+    site = index.site(share.site)
+    return f", taken in {site}" if site else ""
+
+
+def _others(
+    first: HoldShare, others: Sequence[HoldShare], found: WaitHolders, index: SnapshotIndex
+) -> str:
+    named = [
+        f"{index.thread_name(share.tid)} {_share(share, found)}" for share in others[:_MAX_OTHERS]
+    ]
+    text = ", ".join(named)
+    more = others[_MAX_OTHERS:]
+    if more:
+        text += f", {units.counted(len(more), 'more thread')}"
+    together = first.is_shared and any(share.is_shared for share in others)
+    return f"beside it {text}" if together else f"then {text}"

@@ -1,0 +1,106 @@
+"""The sentences about a process whose threads all wait for each other."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+from unit.builders import scenarios
+
+from locktop.collector.analysis.alerts import AlertKind, Alerts
+from locktop.collector.model import Hang, Snapshot
+from locktop.collector.render import check_report
+from locktop.collector.render.documents.snapshot_codec import document
+from locktop.collector.render.words import hang, verdict
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
+from locktop.tui import accessible
+from locktop.tui.views.banner import banner, no_deadlock
+from locktop.tui.views.overview import overview_lines
+from locktop.tui.views.styled_line import line_text
+from locktop.tui.views.verdict_flag import verdict_flag
+
+
+def hanging(certain: bool = True) -> Snapshot:
+    """All threads wait for each other, and no cycle of locks is known."""
+    stuck = scenarios.deadlock()
+    waiting = tuple(thread for thread in stuck.threads if thread.waiting_for is not None)
+    whole = Hang(
+        certain=certain,
+        since_s=12.5,
+        tids=tuple(thread.tid for thread in waiting),
+        doubt="" if certain else "a handler of SIGTERM may wake a thread",
+        changed_words={waiting[0].tid: 3},
+    )
+    return replace(stuck, threads=waiting, deadlocks=(), hang=whole)
+
+
+def test_a_certain_hang_is_a_deadlock_in_one_line() -> None:
+    snapshot = hanging()
+    count = len(snapshot.threads)
+    assert verdict.is_deadlocked(snapshot)
+    line = verdict.line(snapshot)
+    assert line.startswith(f"deadlock: all {count} threads of ")
+    assert "wait for each other, for 12.5 s: " in line
+    assert "(3 already: nobody woke it)" in line
+    report = check_report.lines(snapshot)
+    assert f"HANG: all {count} threads wait for each other, for 12.5 s" in report
+    assert any(one.startswith("Nothing in this process will ever run again") for one in report)
+
+
+def test_a_doubtful_hang_counts_when_it_has_lasted() -> None:
+    snapshot = hanging(certain=False)
+    assert not verdict.is_deadlocked(snapshot)
+    assert verdict.is_doubtful(snapshot)
+    assert verdict.line(snapshot).startswith("cannot tell whether there is a deadlock: all ")
+    assert "unless a handler of SIGTERM may wake a thread" in verdict.line(snapshot)
+    assert snapshot.hang is not None
+    short = replace(snapshot, hang=replace(snapshot.hang, since_s=2.0, is_lower_bound=True))
+    assert verdict.long_hang(short) is None
+    assert verdict.may_be_long(short)
+
+
+def test_the_groups_have_all_threads_of_the_hang() -> None:
+    snapshot = hanging()
+    assert snapshot.hang is not None
+    tids = [thread.tid for group in hang.groups(snapshot) for thread in group.threads]
+    assert sorted(tids) == sorted(snapshot.hang.tids)
+
+
+def test_who_waits_for_another_process_comes_first() -> None:
+    snapshot = hanging(certain=False)
+    assert snapshot.hang is not None
+    for tid in snapshot.hang.tids:
+        calls = {tid: "write(1 -> pipe:[77])"}
+        doubtful = replace(snapshot, hang=replace(snapshot.hang, calls=calls))
+        first = hang.groups(doubtful)[0]
+        assert [thread.tid for thread in first.threads] == [tid]
+        assert first.what == "room in a pipe, write(1 -> pipe:[77])"
+
+
+def test_the_screen_says_so_within_its_width() -> None:
+    for certain, word in ((True, "HANG"), (False, "HANG?")):
+        index = SnapshotIndex(hanging(certain))
+        assert verdict_flag(index) == word
+        for width in (80, 120):
+            lines = [line_text(line) for line in banner(index, 3, width)]
+            assert len(lines) == 3
+            assert all(len(line) <= width for line in lines)
+            assert "HANG: all" in lines[0]
+        assert "but all" in no_deadlock(index)
+        assert "wait for each other" in "\n".join(map(line_text, overview_lines(index, (), 120)))
+        assert "hang" in accessible.facts(index)["Deadlock"]
+
+
+def test_a_hang_is_one_alert() -> None:
+    alerts = Alerts(None)
+    (alert,) = alerts.due(hanging())
+    assert alert.kind is AlertKind.DEADLOCK
+    alerts.mark_reported(alert)
+    assert alerts.due(hanging()) == []
+    assert Alerts(None).due(hanging(certain=False)) == []
+
+
+def test_a_hang_is_part_of_the_document() -> None:
+    snapshot = hanging()
+    written = document(snapshot)
+    assert written["hang"]["certain"] is True
+    assert written["hang"]["changed_words"] == {str(snapshot.threads[0].tid): 3}
+    assert check_report.document(snapshot)["hang"] == written["hang"]

@@ -1,0 +1,132 @@
+"""The verdict in one line, and the waits that make it doubtful."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+from unit.builders import records
+
+from locktop.collector.analysis.deadlock_report import reports
+from locktop.collector.model import (
+    BlockReason,
+    Deadlock,
+    DeadlockEdge,
+    Frame,
+    Kind,
+    Pattern,
+    PatternName,
+    Snapshot,
+    TakenUnits,
+    ThreadElsewhere,
+    ThreadState,
+    UnitTaker,
+    Wait,
+)
+from locktop.collector.render.words import verdict
+from locktop.collector.render.words.deadlock import avoiding, circle, headline, to_do
+
+
+def test_waits_without_a_signal_are_named_and_not_counted() -> None:
+    waits = records.wait(1, Kind.COND, 12.0)
+    threads = (records.thread(11, "w", ThreadState.IDLE, waiting_for=waits),)
+    calm = records.snapshot(threads, (records.lock(1, "g_done", Kind.COND),))
+    unsignalled = Pattern(PatternName.NO_SIGNAL, 1, (11, 12), "", "")
+    other = Pattern(PatternName.CONVOY, 2, (13,), "", "")
+    snapshot = replace(calm, patterns=(other, unsignalled))
+    assert verdict.line(snapshot).startswith("no deadlock found: store 4711, 1 thread, 0 waiting")
+    assert verdict.line(snapshot).endswith(", 2 waiting for a signal that has not come")
+    assert "signal" not in verdict.line(calm)
+    assert not verdict.is_doubtful(snapshot)
+
+
+@pytest.mark.parametrize(("idle", "count"), [(True, 0), (False, 1)])
+def test_a_wait_for_a_condition_that_a_rule_calls_contended_counts(idle: bool, count: int) -> None:
+    wait = Wait(
+        lock=1, kind=Kind.COND, duration_s=12.0, holders=(), stack=0, site=0, seq=1, idle=idle
+    )
+    thread = replace(records.thread(7, "writer", ThreadState.WAITING), waiting_for=wait)
+    assert len(verdict.unknown_waits(records.snapshot((thread,), ()))) == count
+
+
+def test_an_owner_in_another_process_is_known_if_it_has_a_name() -> None:
+    wait = replace(records.wait(1, Kind.MUTEX, 12.0), holders=(4810,))
+    thread = records.thread(11, "w", ThreadState.WAITING, waiting_for=wait)
+    snapshot = records.snapshot((thread,), (records.lock(1, "g_lock"),))
+    named = replace(snapshot, threads_elsewhere=(ThreadElsewhere(4810, 4810, "convert"),))
+    unknown = replace(snapshot, threads_elsewhere=(ThreadElsewhere(4810),))
+    assert verdict.line(named).startswith("no deadlock found: ")
+    assert "(1 for one held by convert 4810)" in verdict.line(named)
+    assert verdict.line(unknown).startswith("cannot tell whether there is a deadlock: ")
+    assert not verdict.is_doubtful(named)
+    assert verdict.is_doubtful(unknown)
+
+
+def test_an_owner_in_another_process_that_waits_too_may_wait_for_this_process() -> None:
+    wait = replace(records.wait(1, Kind.MUTEX, 12.0), holders=(4810,))
+    thread = records.thread(11, "w", ThreadState.WAITING, waiting_for=wait)
+    owner = ThreadElsewhere(4810, 4810, "convert", waits=True)
+    snapshot = records.snapshot((thread,), (records.lock(1, "g_lock"),))
+    waiting = replace(snapshot, threads_elsewhere=(owner,))
+    assert verdict.is_doubtful(waiting)
+    assert "for a lock whose holder waits in another process: " in verdict.line(waiting)
+    assert "(1 for one held by convert 4810)" in verdict.line(waiting)
+    brief = replace(thread, waiting_for=replace(wait, duration_s=9.0))
+    assert not verdict.is_doubtful(replace(waiting, threads=(brief,)))
+
+
+PYTHON_FRAME = Frame(0, "log_line", "app.py", 3, "python", 0)
+
+
+@pytest.mark.parametrize(("is_python", "source"), [(True, "proc"), (False, "proc"), (True, "")])
+def test_a_holder_that_seems_to_run_may_wait_for_the_gil(is_python: bool, source: str) -> None:
+    wait = Wait(lock=1, kind=Kind.MUTEX, duration_s=0.1, holders=(8,), stack=5, site=0, seq=1)
+    waiter = replace(records.thread(7, "renderer", ThreadState.WAITING), waiting_for=wait)
+    holder = records.thread(8, "loader", ThreadState.RUNNING)
+    frame = PYTHON_FRAME if is_python else replace(PYTHON_FRAME, module="app")
+    whole = records.snapshot((waiter, holder), ())
+    snapshot = replace(whole, stacks={5: (frame,)}, source=source or whole.source)
+    assert verdict.may_wait_for_gil(snapshot) is (is_python and source == "proc")
+    often = replace(snapshot, threads=(waiter, replace(holder, idle_share=0.04, wait_share=0.02)))
+    assert verdict.may_wait_for_gil(often) is is_python
+    alone = replace(snapshot, threads=(holder,))
+    assert not verdict.may_wait_for_gil(alone)
+
+
+def without_units(taken_units: TakenUnits | None) -> Snapshot:
+    """Return a certain deadlock over a semaphore. "keeper" has units of it and wants another."""
+    threads = tuple(
+        records.thread(tid, name, ThreadState.WAITING, waiting_for=records.wait(7, Kind.SEM, 9.0))
+        for tid, name in ((1, "keeper"), (2, "other"))
+    )
+    slots = records.lock(7, "g_slots", Kind.SEM, waiters=(1, 2), taken_units=taken_units)
+    edge = DeadlockEdge(tid=1, waits_for=7, held_by=1, stack=0, site=0, reason=BlockReason.GOT)
+    found = Deadlock(certain=True, since_s=9.0, cycle=(edge,), stuck=(2,))
+    made = records.snapshot(threads, (slots,), deadlocks=(found,))
+    return replace(made, sites={0x10: records.frame("borrow", "pool.c", 7)})
+
+
+def test_threads_that_wait_for_units_wait_for_no_certain_thread() -> None:
+    seen = without_units(TakenUnits(all=3, takers=(UnitTaker(1, 3, 0x10),)))
+    assert verdict.line(seen) == (
+        "deadlock: 2 threads of store 4711 wait for sem g_slots, for 9.00 s:"
+        " all 3 units taken in borrow (pool.c:7), not posted: keeper x3"
+    )
+    (report,) = reports(seen)
+    assert headline(report) == (
+        "DEADLOCK: 2 threads wait for sem g_slots, whose units are all taken and not posted,"
+        f" for 9.00 s already (since {report.since})"
+    )
+    assert circle(report) == "2 threads -> sem g_slots"
+    assert next(to_do(report)) == "Look first at the code that took the units."
+    assert [*avoiding(report)] == [
+        "Post each unit of sem g_slots on every way out of the code that took it."
+    ]
+
+
+def test_a_thread_that_wants_its_own_lock_again_waits_for_itself() -> None:
+    seen = without_units(None)
+    assert verdict.line(seen).startswith(
+        "deadlock: 1 thread of store 4711 waits for itself, for 9.00 s: "
+    )
+    (report,) = reports(seen)
+    assert headline(report).startswith("DEADLOCK: 1 thread waits for itself, for 9.00 s already")
