@@ -9,6 +9,9 @@ INLINE_VALUES, MANAGED_DICT, HEAP_TYPE = 1 << 2, 1 << 4, 1 << 9
 
 OLDEST, NEWEST = (3, 8), (3, 14)
 _HEADER, _FREE_THREADED_HEADER = 16, 32  # of an object
+#: The tag of an int from 3.12 on. From 3.14 on a cached int has the second flag, too
+#: (Include/internal/pycore_long.h).
+_ONE_DIGIT, _IMMORTAL = 1 << 3, 1 << 2
 
 
 class ObjectLayout(Struct, frozen=True):
@@ -20,7 +23,7 @@ class ObjectLayout(Struct, frozen=True):
     text_at: int  # of the text of an ASCII string
     wide_text_at: int  # of the text of other strings
     state_shift: int  # of the kind, in the word with the state of a string
-    one_digit: int  # the word that says that a positive int has one digit
+    one_digit: frozenset[int]  # the words that say that a positive int has one digit
     values_at: int  # of the first value, from where a dictionary's values begin
     cached_keys_at: int  # of a class's table of names, behind the head of the type
     managed_dict_at: int  # of an instance's dictionary, from the instance on
@@ -40,7 +43,7 @@ def layout_of(version: tuple[int, int], is_free_threaded: bool) -> ObjectLayout 
         text_at=text_at,
         wide_text_at=text_at + (24 if has_wide_chars else 16),
         state_shift=2,
-        one_digit=1 if version < (3, 12) else 1 << 3,
+        one_digit=frozenset({1} if version < (3, 12) else {_ONE_DIGIT, _ONE_DIGIT | _IMMORTAL}),
         values_at=8 if version >= (3, 13) else 0,
         cached_keys_at=848 if version == (3, 11) else 856 if version >= (3, 12) else 0,
         managed_dict_at=-8 if is_free_threaded else -24,

@@ -120,7 +120,7 @@ class PythonObjects:
                 and _WORD.unpack_from(data, layout.header - 8)[0] == self.types.integer
             ):
                 tag, digit = struct.unpack_from("=QI", data, layout.header)
-                value = digit if tag == layout.one_digit and digit < 1 << _DIGIT else None
+                value = digit if tag in layout.one_digit and digit < 1 << _DIGIT else None
             result.append(value)
         return result
 
