@@ -132,9 +132,9 @@ void deep_timeout_batch(unsigned n)
 
 static void init_and_destroy(void)
 {
-    pthread_mutex_t one;
-    pthread_mutex_init(&one, NULL);
-    pthread_mutex_destroy(&one);
+    pthread_mutex_t fresh;
+    pthread_mutex_init(&fresh, NULL);
+    pthread_mutex_destroy(&fresh);
     __asm__ volatile("");
 }
 

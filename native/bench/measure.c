@@ -117,12 +117,12 @@ static int usable_cpu(int which)
 
 static void stay_on(int cpu)
 {
-    cpu_set_t one;
+    cpu_set_t set;
     if (cpu < 0)
         return;
-    CPU_ZERO(&one);
-    CPU_SET((unsigned)cpu, &one);
-    pthread_setaffinity_np(pthread_self(), sizeof one, &one);
+    CPU_ZERO(&set);
+    CPU_SET((unsigned)cpu, &set);
+    pthread_setaffinity_np(pthread_self(), sizeof set, &set);
 }
 
 void stay_on_cpu(int which)

@@ -120,16 +120,16 @@ static void hundred_set_up(void)
     }
 }
 
-LOCK(hundred, own, pthread_mutex_t *one = hundred[own % HUNDRED];
-     pthread_mutex_lock(one), pthread_mutex_unlock(one))
+LOCK(hundred, own, pthread_mutex_t *member = hundred[own % HUNDRED];
+     pthread_mutex_lock(member), pthread_mutex_unlock(member))
 
 /* A mutex that lives for a moment and is never used. */
 static void init_batch(unsigned n)
 {
     for (; n; n--) {
-        pthread_mutex_t one;
-        pthread_mutex_init(&one, NULL);
-        pthread_mutex_destroy(&one);
+        pthread_mutex_t fresh;
+        pthread_mutex_init(&fresh, NULL);
+        pthread_mutex_destroy(&fresh);
     }
 }
 

@@ -45,9 +45,9 @@ static int must(int result)
     exit(1);
 }
 
-static int by_value(const void *one, const void *other)
+static int by_value(const void *first, const void *other)
 {
-    return *(const unsigned char *)one - *(const unsigned char *)other;
+    return *(const unsigned char *)first - *(const unsigned char *)other;
 }
 
 /* Sums all bytes some times under a profile of its own; returns the CPU time in ns. */

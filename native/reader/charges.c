@@ -62,17 +62,17 @@ static int add(struct lt_charge *rows, uint32_t capacity, uint32_t *used, uint32
                uint32_t origin, uint64_t ticks)
 {
     uint64_t key = (uint64_t)holder << 32 | origin;
-    uint32_t mask = capacity - 1, at = (uint32_t)(key * 0x9e3779b97f4a7c15u >> 32) & mask;
+    uint32_t mask = capacity - 1, index = (uint32_t)(key * 0x9e3779b97f4a7c15u >> 32) & mask;
 
-    while (rows[at].wait_ticks && (rows[at].holder != holder || rows[at].stack != origin))
-        at = (at + 1) & mask;
-    if (rows[at].wait_ticks == 0) {
+    while (rows[index].wait_ticks && (rows[index].holder != holder || rows[index].stack != origin))
+        index = (index + 1) & mask;
+    if (rows[index].wait_ticks == 0) {
         if (*used >= capacity / 4 * 3)
             return 0;
         (*used)++;
-        rows[at] = (struct lt_charge){.holder = holder, .stack = origin, .wait_ticks = ticks};
-    } else if (rows[at].wait_ticks + ticks > ticks) { /* else forged, and it would look empty */
-        rows[at].wait_ticks += ticks;
+        rows[index] = (struct lt_charge){.holder = holder, .stack = origin, .wait_ticks = ticks};
+    } else if (rows[index].wait_ticks + ticks > ticks) { /* else forged, and it would look empty */
+        rows[index].wait_ticks += ticks;
     }
     return 1;
 }
@@ -98,17 +98,17 @@ uint32_t lt_sum_charges(const struct lt_charged_lock *locks, uint32_t lock_count
     for (uint32_t lock = 0; lock < lock_count; lock++) {
         for (uint64_t i = 0; i < locks[lock].count; i++) {
             const struct lt_charge *charge = &locks[lock].charges[i];
-            uint32_t at = find(stacks, stack_count, charge->stack);
+            uint32_t index = find(stacks, stack_count, charge->stack);
             uint64_t ticks = ticks_of(&locks[lock], charge);
 
-            if (at < stack_count && ticks &&
-                !add(rows, capacity, &used, charge->holder, origins[at], ticks))
+            if (index < stack_count && ticks &&
+                !add(rows, capacity, &used, charge->holder, origins[index], ticks))
                 return capacity + 1;
         }
     }
-    for (uint32_t at = 0; at < capacity; at++) {
-        if (rows[at].wait_ticks)
-            rows[count++] = rows[at];
+    for (uint32_t index = 0; index < capacity; index++) {
+        if (rows[index].wait_ticks)
+            rows[count++] = rows[index];
     }
     qsort(rows, count, sizeof *rows, by_most_wait);
     return count;

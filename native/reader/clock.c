@@ -1,5 +1,4 @@
 /* Reads the clock of the target, and pairs it with CLOCK_MONOTONIC. */
-#define _GNU_SOURCE
 #include "reader.h"
 
 #include <time.h>

@@ -1,5 +1,4 @@
 /* Copies the records of threads' rings again and again, so that none is overwritten before. */
-#define _GNU_SOURCE
 #include "reader.h"
 
 #include <limits.h>
@@ -72,10 +71,11 @@ static int drain_ring(struct lt_drain *drain, struct lt_drained_block *state,
 {
     uint64_t first = state->next;
     uint8_t *to = drain->records + (uint64_t)drain->count * LT_RECORD_SIZE;
-    uint64_t at = first % from->capacity, valid = first, head_after;
-    uint64_t before_wrap = count < from->capacity - at ? count : from->capacity - at;
+    uint64_t index = first % from->capacity, valid = first, head_after;
+    uint64_t before_wrap = count < from->capacity - index ? count : from->capacity - index;
 
-    if (!lt_copy(drain->file, to, before_wrap * LT_RECORD_SIZE, from->ring + at * LT_RECORD_SIZE) ||
+    if (!lt_copy(drain->file, to, before_wrap * LT_RECORD_SIZE,
+                 from->ring + index * LT_RECORD_SIZE) ||
         !lt_copy(drain->file, to + before_wrap * LT_RECORD_SIZE,
                  (count - before_wrap) * LT_RECORD_SIZE, from->ring) ||
         !lt_copy(drain->file, &head_after, sizeof head_after, head_at))
@@ -105,7 +105,7 @@ static int drain_long_waits(struct lt_drain *drain, struct lt_drained_block *sta
                             const struct ring_fields *from)
 {
     struct lt_long_wait first[LT_LONG_WAITS], second[LT_LONG_WAITS];
-    uint64_t known = state->long_number;
+    uint64_t latest = state->long_number;
     int is_complete = 1;
 
     if (!lt_copy(drain->file, first, sizeof first, from->long_waits) ||
@@ -117,7 +117,7 @@ static int drain_long_waits(struct lt_drain *drain, struct lt_drained_block *sta
             is_complete = 0; /* the thread writes it, or the ring's record comes later */
             continue;
         }
-        if (number <= known)
+        if (number <= latest)
             continue;
         if (number > state->long_number)
             state->long_number = number;

@@ -165,21 +165,21 @@ uint32_t lt_fold_counters(const void *counters, uint64_t size, const void *waits
     const uint8_t *bytes = counters, *wait_bytes = waits;
     uint32_t refused = 0;
 
-    for (uint64_t at = 0; at + sizeof(struct lt_lock_counters) <= size;
-         at += sizeof(struct lt_lock_counters)) {
-        struct lt_lock_counters counters;
+    for (uint64_t offset = 0; offset + sizeof(struct lt_lock_counters) <= size;
+         offset += sizeof(struct lt_lock_counters)) {
+        struct lt_lock_counters entry;
         struct lt_waits of_lock = {0};
 
-        if (at + AHEAD + sizeof counters <= size)
-            fetch_sum_of(bytes + at + AHEAD, sums, sum_count);
-        memcpy(&counters.key, bytes + at, sizeof counters.key);
-        if (counters.key == 0)
+        if (offset + AHEAD + sizeof entry <= size)
+            fetch_sum_of(bytes + offset + AHEAD, sums, sum_count);
+        memcpy(&entry.key, bytes + offset, sizeof entry.key);
+        if (entry.key == 0)
             continue;
-        memcpy(&counters, bytes + at, sizeof counters);
-        if (counters.waits && counters.waits <= wait_count) /* else made while they were copied */
-            memcpy(&of_lock, wait_bytes + (uint64_t)(counters.waits - 1) * sizeof of_lock,
+        memcpy(&entry, bytes + offset, sizeof entry);
+        if (entry.waits && entry.waits <= wait_count) /* else made while they were copied */
+            memcpy(&of_lock, wait_bytes + (uint64_t)(entry.waits - 1) * sizeof of_lock,
                    sizeof of_lock);
-        refused += add_counters(&counters, &of_lock, sums, sum_count, thread);
+        refused += add_counters(&entry, &of_lock, sums, sum_count, thread);
     }
     return refused;
 }
@@ -203,12 +203,13 @@ uint32_t lt_fold_retired(const void *retired, uint64_t size, struct lt_lock_sum 
     const uint8_t *bytes = retired;
     uint32_t refused = 0;
 
-    for (uint64_t at = 0; at + sizeof(struct lt_retired) <= size; at += sizeof(struct lt_retired)) {
-        struct lt_retired one;
+    for (uint64_t offset = 0; offset + sizeof(struct lt_retired) <= size;
+         offset += sizeof(struct lt_retired)) {
+        struct lt_retired entry;
 
-        memcpy(&one, bytes + at, sizeof one);
-        if (one.lock < sum_count)
-            add_counts(&sums[one.lock], one.kind, &one.counts, &one.waits);
+        memcpy(&entry, bytes + offset, sizeof entry);
+        if (entry.lock < sum_count)
+            add_counts(&sums[entry.lock], entry.kind, &entry.counts, &entry.waits);
         else
             refused++;
     }
@@ -231,10 +232,11 @@ uint32_t lt_count_handed_over(const void *locks, uint64_t size)
     const uint8_t *bytes = locks;
     uint32_t handed = 0;
 
-    for (uint64_t at = 0; at + sizeof(struct lt_lock) <= size; at += sizeof(struct lt_lock)) {
+    for (uint64_t offset = 0; offset + sizeof(struct lt_lock) <= size;
+         offset += sizeof(struct lt_lock)) {
         struct lt_lock lock;
 
-        memcpy(&lock, bytes + at, sizeof lock);
+        memcpy(&lock, bytes + offset, sizeof lock);
         handed += (uint32_t)handed_over(&lock);
     }
     return handed;

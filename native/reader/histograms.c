@@ -44,9 +44,9 @@ static uint32_t find_in_chain(struct lt_line_sums *to, struct lt_lock_sum *lock,
 {
     struct lt_line_sum *sum;
 
-    for (uint64_t at = lock->lines; at; at = to->table[at - 1].next)
-        if (to->table[at - 1].key == key)
-            return (uint32_t)at;
+    for (uint64_t number = lock->lines; number; number = to->table[number - 1].next)
+        if (to->table[number - 1].key == key)
+            return (uint32_t)number;
     sum = &to->table[to->used++];
     memset(sum, 0, sizeof *sum);
     sum->key = key;
@@ -75,20 +75,20 @@ uint32_t lt_fold_lines(const void *lines, uint64_t size, struct lt_lock_sum *sum
     if (*counted)
         memset(to->waits, 0, sizeof to->waits);
     *counted = 0;
-    for (uint64_t at = 0; at + sizeof(struct lt_histogram_line) <= size;
-         at += sizeof(struct lt_histogram_line)) {
+    for (uint64_t offset = 0; offset + sizeof(struct lt_histogram_line) <= size;
+         offset += sizeof(struct lt_histogram_line)) {
         struct lt_histogram_line line;
         struct lt_line_sum *sum;
         uint64_t *waits = NULL;
 
-        memcpy(&line.key, (const uint8_t *)lines + at, sizeof line.key);
+        memcpy(&line.key, (const uint8_t *)lines + offset, sizeof line.key);
         if (line.key == 0)
             continue;
         if (!is_sound(line.key, sum_count)) {
             refused++;
             continue;
         }
-        memcpy(&line, (const uint8_t *)lines + at, sizeof line);
+        memcpy(&line, (const uint8_t *)lines + offset, sizeof line);
         sum = sum_of(to, &sums[lock_of(line.key)], line.key & ~carried);
         if (!(part_of(line.key) & LT_LINE_HOLDS) && contention >> kind_of(line.key) & 1)
             waits = to->waits + first_bucket(line.key);
@@ -112,11 +112,11 @@ uint32_t lt_fold_retired_lines(const void *lines, uint64_t size, struct lt_lock_
 {
     uint32_t refused = 0;
 
-    for (uint64_t at = 0; at + sizeof(struct lt_line_sum) <= size;
-         at += sizeof(struct lt_line_sum)) {
+    for (uint64_t offset = 0; offset + sizeof(struct lt_line_sum) <= size;
+         offset += sizeof(struct lt_line_sum)) {
         struct lt_line_sum line, *sum;
 
-        memcpy(&line, (const uint8_t *)lines + at, sizeof line);
+        memcpy(&line, (const uint8_t *)lines + offset, sizeof line);
         if (line.key == 0)
             continue; /* a thread makes the entry */
         if (!is_sound(line.key, sum_count)) {
@@ -134,9 +134,9 @@ uint64_t lt_count_in_lines(const struct lt_line_sums *from, uint64_t line, uint3
 {
     uint64_t count = 0;
 
-    for (uint64_t at = line; at; at = from->table[at - 1].next)
-        for (int i = 0; part_of(from->table[at - 1].key) == part && i < LT_LINE_BUCKETS; i++)
-            count += from->table[at - 1].counts[i];
+    for (uint64_t number = line; number; number = from->table[number - 1].next)
+        for (int i = 0; part_of(from->table[number - 1].key) == part && i < LT_LINE_BUCKETS; i++)
+            count += from->table[number - 1].counts[i];
     return count;
 }
 
@@ -156,8 +156,8 @@ uint32_t lt_pick_histogram(const struct lt_line_sums *from, const struct lt_lock
                            uint32_t part, uint64_t *counts, uint8_t *buckets)
 {
     memset(counts, 0, LT_BUCKETS * sizeof *counts);
-    for (uint64_t at = sum->lines; at; at = from->table[at - 1].next) {
-        const struct lt_line_sum *line = &from->table[at - 1];
+    for (uint64_t number = sum->lines; number; number = from->table[number - 1].next) {
+        const struct lt_line_sum *line = &from->table[number - 1];
 
         for (int i = 0; part_of(line->key) == part && i < LT_LINE_BUCKETS; i++)
             counts[first_bucket(line->key) + (uint32_t)i] += line->counts[i];

@@ -1,5 +1,4 @@
 /* Copies parts of a file that another process may cut off at any time. */
-#define _GNU_SOURCE
 #include "reader.h"
 
 #include <pthread.h>
@@ -96,15 +95,15 @@ static int copy_mapped(void *to, const uint8_t *from, uint64_t size)
 
 int lt_copy(const struct lt_mapping *from, void *to, uint64_t size, uint64_t offset)
 {
-    uint8_t *at = to;
+    uint8_t *cursor = to;
 
     if (size <= from->size && offset <= from->size - size)
         return copy_mapped(to, from->bytes + offset, size);
     while (size) {
-        ssize_t got = pread(from->fd, at, size, (off_t)offset);
+        ssize_t got = pread(from->fd, cursor, size, (off_t)offset);
         if (got <= 0)
             return 0;
-        at += got;
+        cursor += got;
         size -= (uint64_t)got;
         offset += (uint64_t)got;
     }

@@ -102,10 +102,10 @@ static uint32_t lowest_rank(const uint32_t *counts, uint32_t capacity)
 {
     uint64_t total = 0;
 
-    for (uint32_t at = RANKS - 1; at > NOT_IN_USE; at--) {
-        total += counts[at];
+    for (uint32_t index = RANKS - 1; index > NOT_IN_USE; index--) {
+        total += counts[index];
         if (total > capacity)
-            return at + 1;
+            return index + 1;
     }
     return NOT_IN_USE + 1;
 }
@@ -121,17 +121,17 @@ uint32_t lt_pick_locks(const void *locks, uint32_t count, const struct lt_lock_s
     for (uint32_t id = 0; id < count; id++)
         counts[rank(&sums[id], key_of(locks, id), id, wanted[id])]++;
     lowest = lowest_rank(counts, capacity);
-    for (uint32_t at = NOT_IN_USE + 1; at < RANKS; at++) {
-        in_use += counts[at];
-        whole += at >= lowest ? counts[at] : 0;
+    for (uint32_t index = NOT_IN_USE + 1; index < RANKS; index++) {
+        in_use += counts[index];
+        whole += index >= lowest ? counts[index] : 0;
     }
     rest = capacity - whole;
     for (uint32_t id = 0; id < count && written < capacity; id++) {
-        uint32_t at = rank(&sums[id], key_of(locks, id), id, wanted[id]);
+        uint32_t lock_rank = rank(&sums[id], key_of(locks, id), id, wanted[id]);
 
-        if (at == NOT_IN_USE || at + 1 < lowest)
+        if (lock_rank == NOT_IN_USE || lock_rank + 1 < lowest)
             continue;
-        if (at + 1 == lowest && rest-- == 0) {
+        if (lock_rank + 1 == lowest && rest-- == 0) {
             rest = 0;
             continue;
         }

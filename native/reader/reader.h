@@ -350,16 +350,16 @@ uint64_t lt_first_mark(const uint8_t *marks, uint32_t count);
 /* Copies the records that began before `to` and were over at `from` or later (ticks). `found` has
  * room for `count`. Returns the number of copies. */
 uint32_t lt_pick_span(const uint8_t *records, uint32_t count, uint64_t from, uint64_t to,
-                      uint8_t *found);
+                      uint8_t *output);
 
 /* Copies the records whose span has one of the moments (ticks, sorted) to `found`. The span of a
  * record is its wait with the hold that follows. Returns their number. */
 uint32_t lt_pick_moments(const uint8_t *records, uint32_t count, const uint64_t *moments,
-                         uint32_t moment_count, uint8_t *found);
+                         uint32_t moment_count, uint8_t *output);
 
 /* Copies the records with a wait of at least `ticks` to `found`, at most `capacity`. If there are
  * more, those for locks that threads hold go first. Returns their number. */
-uint32_t lt_long_waits(const uint8_t *records, uint32_t count, uint64_t ticks, uint8_t *found,
+uint32_t lt_long_waits(const uint8_t *records, uint32_t count, uint64_t ticks, uint8_t *output,
                        uint32_t capacity);
 
 /* Returns how many of the records are sound events. The bytes between the numbers of such a record

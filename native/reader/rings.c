@@ -9,10 +9,10 @@
 static int copy_records(const struct lt_mapping *file, const struct lt_ring *ring, uint64_t start,
                         uint8_t *to)
 {
-    uint64_t count = ring->head - start, at = count ? start % ring->capacity : 0;
-    uint64_t before_wrap = count < ring->capacity - at ? count : ring->capacity - at;
+    uint64_t count = ring->head - start, index = count ? start % ring->capacity : 0;
+    uint64_t before_wrap = count < ring->capacity - index ? count : ring->capacity - index;
 
-    return lt_copy(file, to, before_wrap * LT_RECORD_SIZE, ring->at + at * LT_RECORD_SIZE) &&
+    return lt_copy(file, to, before_wrap * LT_RECORD_SIZE, ring->at + index * LT_RECORD_SIZE) &&
            lt_copy(file, to + before_wrap * LT_RECORD_SIZE, (count - before_wrap) * LT_RECORD_SIZE,
                    ring->at);
 }
@@ -67,11 +67,11 @@ int64_t lt_copy_rings(struct lt_ring_copy *copy)
 
 uint32_t lt_count_new_rings(const struct lt_ring *rings, uint32_t count)
 {
-    uint32_t found = 0;
+    uint32_t result = 0;
 
     for (uint32_t i = 0; i < count; i++)
-        found += rings[i].head != rings[i].first;
-    return found;
+        result += rings[i].head != rings[i].first;
+    return result;
 }
 
 uint32_t lt_count_sound(const uint8_t *records, uint32_t count)
@@ -86,42 +86,42 @@ uint32_t lt_count_sound(const uint8_t *records, uint32_t count)
 /* Moves `entry` down from the top of a heap whose least end is at the top. */
 static void sink(struct lt_record_end *heap, uint32_t count, struct lt_record_end entry)
 {
-    uint32_t at = 0;
+    uint32_t index = 0;
 
     for (;;) {
-        uint32_t child = 2 * at + 1;
+        uint32_t child = 2 * index + 1;
         if (child + 1 < count && heap[child + 1].end < heap[child].end)
             child++;
         if (child >= count || heap[child].end >= entry.end)
             break;
-        heap[at] = heap[child];
-        at = child;
+        heap[index] = heap[child];
+        index = child;
     }
-    heap[at] = entry;
+    heap[index] = entry;
 }
 
-static void rise(struct lt_record_end *heap, uint32_t at, struct lt_record_end entry)
+static void rise(struct lt_record_end *heap, uint32_t index, struct lt_record_end entry)
 {
-    while (at && heap[(at - 1) / 2].end > entry.end) {
-        heap[at] = heap[(at - 1) / 2];
-        at = (at - 1) / 2;
+    while (index && heap[(index - 1) / 2].end > entry.end) {
+        heap[index] = heap[(index - 1) / 2];
+        index = (index - 1) / 2;
     }
-    heap[at] = entry;
+    heap[index] = entry;
 }
 
 uint32_t lt_newest_records(const uint8_t *records, uint32_t count, struct lt_record_end *newest,
                            uint32_t capacity)
 {
-    uint32_t found = 0;
+    uint32_t result = 0;
 
     for (uint32_t i = 0; i < count; i++) {
         const uint8_t *record = records + (size_t)i * LT_RECORD_SIZE;
         struct lt_record_end entry = {.end = slot_end(record), .index = i};
 
-        if (found < capacity)
-            rise(newest, found++, entry);
+        if (result < capacity)
+            rise(newest, result++, entry);
         else if (capacity && entry.end > newest[0].end)
             sink(newest, capacity, entry);
     }
-    return found;
+    return result;
 }

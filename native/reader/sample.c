@@ -14,7 +14,7 @@
 struct reading {
     const uint8_t *ring;
     uint64_t size; /* a power of two */
-    uint64_t at;
+    uint64_t tail;
     uint64_t left; /* bytes of the record */
 };
 
@@ -96,7 +96,7 @@ int lt_take_sample(int fd)
 
 static int take(struct reading *from, void *to, uint64_t size)
 {
-    uint64_t begin = from->at & (from->size - 1), first = from->size - begin;
+    uint64_t begin = from->tail & (from->size - 1), first = from->size - begin;
 
     if (size > from->left)
         return 0;
@@ -104,7 +104,7 @@ static int take(struct reading *from, void *to, uint64_t size)
         first = size;
     memcpy(to, from->ring + begin, first);
     memcpy((uint8_t *)to + first, from->ring, size - first);
-    from->at += size;
+    from->tail += size;
     from->left -= size;
     return 1;
 }
@@ -152,7 +152,7 @@ int lt_read_sample(const void *mapped, uint64_t page, uint64_t size, uint64_t re
         if (header.type == PERF_RECORD_SAMPLE)
             return take_registers(&record, registers, sample->registers) &&
                    take_stack(&record, sample->stack, sizeof sample->stack, &sample->stack_size);
-        from.at += record.left;
+        from.tail += record.left;
         from.left -= record.left;
     }
     return 0;
@@ -171,8 +171,8 @@ struct lost_samples {
 
 static int is_wanted(const struct lt_wanted_threads *wanted, uint32_t tid)
 {
-    for (uint32_t at = 0; at < wanted->count; at++)
-        if (wanted->tids[at] == tid)
+    for (uint32_t index = 0; index < wanted->count; index++)
+        if (wanted->tids[index] == tid)
             return 1;
     return 0;
 }
@@ -214,9 +214,9 @@ uint32_t lt_read_stream(void *mapped, uint64_t page, uint64_t size, uint64_t reg
             count += take_stream_sample(&record, registers, wanted, &samples[count]) ? 1 : 0;
         else if (header.type == PERF_RECORD_LOST && take(&record, &lacking, sizeof lacking))
             *lost += lacking.count;
-        from.at += header.size - sizeof header;
+        from.tail += header.size - sizeof header;
         from.left -= header.size - sizeof header;
     }
-    __atomic_store_n(&control->data_tail, from.at, __ATOMIC_RELEASE);
+    __atomic_store_n(&control->data_tail, from.tail, __ATOMIC_RELEASE);
     return count;
 }

@@ -19,9 +19,9 @@ enum {
     MAX_OPERATIONS = 1000 /* steps without time that a thread may take one after the other */
 };
 
-static int64_t largest(int64_t one, int64_t other)
+static int64_t largest(int64_t first, int64_t other)
 {
-    return one > other ? one : other;
+    return first > other ? first : other;
 }
 
 /* The mean time without work after one more such time. */

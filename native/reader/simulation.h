@@ -93,9 +93,9 @@ static inline int64_t limited(int64_t amount)
     return amount < 0 ? 0 : amount > MAX_AMOUNT ? MAX_AMOUNT : amount;
 }
 
-static inline int64_t least(int64_t one, int64_t other)
+static inline int64_t least(int64_t first, int64_t other)
 {
-    return one < other ? one : other;
+    return first < other ? first : other;
 }
 
 /* Lets the event of a thread come after some time. */

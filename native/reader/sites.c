@@ -21,21 +21,21 @@ static void add(struct lt_site_sum *table, uint32_t capacity, uint32_t *used,
                 const struct lt_site_sum *sum)
 {
     uint32_t mask = capacity - 1;
-    uint32_t at = hash(sum) & mask;
+    uint32_t index = hash(sum) & mask;
 
-    while (table[at].count && !is_of_one(&table[at], sum))
-        at = (at + 1) & mask;
-    if (table[at].count == 0) {
-        table[at] = *sum;
+    while (table[index].count && !is_of_one(&table[index], sum))
+        index = (index + 1) & mask;
+    if (table[index].count == 0) {
+        table[index] = *sum;
         (*used)++;
         return;
     }
     /* A sum that wraps to 0 would look empty; only forged counts can do that. */
-    if (table[at].count + sum->count > table[at].count)
-        table[at].count += sum->count;
-    table[at].wait_ticks += sum->wait_ticks;
-    if (sum->wait_max > table[at].wait_max)
-        table[at].wait_max = sum->wait_max;
+    if (table[index].count + sum->count > table[index].count)
+        table[index].count += sum->count;
+    table[index].wait_ticks += sum->wait_ticks;
+    if (sum->wait_max > table[index].wait_max)
+        table[index].wait_max = sum->wait_max;
 }
 
 static int has_room(uint64_t more, uint32_t capacity, uint32_t used)
@@ -47,10 +47,11 @@ static uint64_t filled(const uint8_t *bytes, uint64_t size)
 {
     uint64_t count = 0;
 
-    for (uint64_t at = 0; at + sizeof(struct lt_site) <= size; at += sizeof(struct lt_site)) {
+    for (uint64_t offset = 0; offset + sizeof(struct lt_site) <= size;
+         offset += sizeof(struct lt_site)) {
         struct lt_site site;
 
-        memcpy(&site, bytes + at, sizeof site);
+        memcpy(&site, bytes + offset, sizeof site);
         count += site.count != 0;
     }
     return count;
@@ -84,10 +85,11 @@ int lt_fold_sites(const void *sites, uint64_t size, uint32_t tid, struct lt_site
         return LT_READ_MORE_SITES;
     if (to->charge_count + count > to->charge_capacity)
         return LT_READ_MORE_CHARGES;
-    for (uint64_t at = 0; at + sizeof(struct lt_site) <= size; at += sizeof(struct lt_site)) {
+    for (uint64_t offset = 0; offset + sizeof(struct lt_site) <= size;
+         offset += sizeof(struct lt_site)) {
         struct lt_site site;
 
-        memcpy(&site, bytes + at, sizeof site);
+        memcpy(&site, bytes + offset, sizeof site);
         if (site.count) {
             struct lt_site_sum sum = sum_of(&site);
             add(to->table, to->capacity, &to->used, &sum);
@@ -128,9 +130,9 @@ uint32_t lt_sort_sites(struct lt_site_sum *table, uint32_t capacity)
 {
     uint32_t count = 0;
 
-    for (uint32_t at = 0; at < capacity; at++) {
-        if (table[at].count)
-            table[count++] = table[at];
+    for (uint32_t index = 0; index < capacity; index++) {
+        if (table[index].count)
+            table[count++] = table[index];
     }
     qsort(table, count, sizeof *table, by_lock_then_wait);
     return count;

@@ -48,25 +48,25 @@ static int is_small_by_itself(uint8_t column)
 
 uint64_t lt_pack_records(const uint8_t *records, uint32_t count, uint8_t *packed)
 {
-    const uint8_t *end = records + (uint64_t)count * LT_RECORD_SIZE, *at;
+    const uint8_t *end = records + (uint64_t)count * LT_RECORD_SIZE, *record;
     uint8_t *to = packed;
 
-    for (at = records; at < end; at += LT_RECORD_SIZE)
-        *to++ = at[SLOT_TYPE];
-    for (at = records; at < end; at += LT_RECORD_SIZE)
-        *to++ = at[SLOT_KIND];
+    for (record = records; record < end; record += LT_RECORD_SIZE)
+        *to++ = record[SLOT_TYPE];
+    for (record = records; record < end; record += LT_RECORD_SIZE)
+        *to++ = record[SLOT_KIND];
     for (int i = 0; i < NARROW; i++) {
         uint32_t before = 0;
-        for (at = records + narrow[i]; at < end; at += LT_RECORD_SIZE) {
-            uint32_t number = slot_u32(at);
+        for (record = records + narrow[i]; record < end; record += LT_RECORD_SIZE) {
+            uint32_t number = slot_u32(record);
             to = put(to, folded((uint64_t)(int64_t)(int32_t)(number - before)));
             before = number;
         }
     }
     for (int i = 0; i < WIDE; i++) {
         uint64_t before = 0;
-        for (at = records + wide[i]; at < end; at += LT_RECORD_SIZE) {
-            uint64_t number = slot_u64(at);
+        for (record = records + wide[i]; record < end; record += LT_RECORD_SIZE) {
+            uint64_t number = slot_u64(record);
             to = put(to, is_small_by_itself(wide[i]) ? number : folded(number - before));
             before = number;
         }
@@ -89,33 +89,33 @@ static void put_frame(uint8_t *record, uint8_t type, uint8_t kind)
     record[SLOT_PADDING + 1] = 3;
 }
 
-static const uint8_t *get_narrow(const uint8_t *from, const uint8_t *packed_end, uint8_t *at,
+static const uint8_t *get_narrow(const uint8_t *from, const uint8_t *packed_end, uint8_t *record,
                                  const uint8_t *end)
 {
     uint32_t before = 0;
 
-    for (; from && at < end; at += LT_RECORD_SIZE) {
+    for (; from && record < end; record += LT_RECORD_SIZE) {
         uint64_t number;
         uint32_t big;
         from = get(from, packed_end, &number);
         before += (uint32_t)unfolded(number);
         big = __builtin_bswap32(before);
-        memcpy(at, &big, sizeof big);
+        memcpy(record, &big, sizeof big);
     }
     return from;
 }
 
-static const uint8_t *get_wide(const uint8_t *from, const uint8_t *packed_end, uint8_t *at,
+static const uint8_t *get_wide(const uint8_t *from, const uint8_t *packed_end, uint8_t *record,
                                const uint8_t *end, int is_small)
 {
     uint64_t before = 0;
 
-    for (; from && at < end; at += LT_RECORD_SIZE) {
+    for (; from && record < end; record += LT_RECORD_SIZE) {
         uint64_t number, big;
         from = get(from, packed_end, &number);
         before = is_small ? number : before + unfolded(number);
         big = __builtin_bswap64(before);
-        memcpy(at, &big, sizeof big);
+        memcpy(record, &big, sizeof big);
     }
     return from;
 }
@@ -149,7 +149,7 @@ static int is_of_contention(const uint8_t *record)
     return lt_kind_is_in(LT_KINDS_OF_CONTENTION, kind);
 }
 
-uint32_t lt_long_waits(const uint8_t *records, uint32_t count, uint64_t ticks, uint8_t *found,
+uint32_t lt_long_waits(const uint8_t *records, uint32_t count, uint64_t ticks, uint8_t *output,
                        uint32_t capacity)
 {
     const uint8_t *end = records + (uint64_t)count * LT_RECORD_SIZE;
@@ -163,7 +163,7 @@ uint32_t lt_long_waits(const uint8_t *records, uint32_t count, uint64_t ticks, u
         if (!has_waited(record, ticks) || (!is_of_contention(record) && !others))
             continue;
         others -= !is_of_contention(record);
-        memcpy(found + (uint64_t)number++ * LT_RECORD_SIZE, record, LT_RECORD_SIZE);
+        memcpy(output + (uint64_t)number++ * LT_RECORD_SIZE, record, LT_RECORD_SIZE);
     }
     return number;
 }
@@ -192,7 +192,7 @@ uint64_t lt_first_mark(const uint8_t *marks, uint32_t count)
 }
 
 uint32_t lt_pick_span(const uint8_t *records, uint32_t count, uint64_t from, uint64_t to,
-                      uint8_t *found)
+                      uint8_t *output)
 {
     uint32_t number = 0;
 
@@ -200,7 +200,7 @@ uint32_t lt_pick_span(const uint8_t *records, uint32_t count, uint64_t from, uin
         const uint8_t *record = records + (uint64_t)i * LT_RECORD_SIZE;
         uint64_t start = slot_u64(record + SLOT_START);
         if (start < to && slot_end(record) >= from)
-            memcpy(found + (uint64_t)number++ * LT_RECORD_SIZE, record, LT_RECORD_SIZE);
+            memcpy(output + (uint64_t)number++ * LT_RECORD_SIZE, record, LT_RECORD_SIZE);
     }
     return number;
 }
@@ -221,7 +221,7 @@ static int has_moment(const uint64_t *moments, uint32_t count, uint64_t from, ui
 }
 
 uint32_t lt_pick_moments(const uint8_t *records, uint32_t count, const uint64_t *moments,
-                         uint32_t moment_count, uint8_t *found)
+                         uint32_t moment_count, uint8_t *output)
 {
     uint32_t number = 0;
 
@@ -229,7 +229,7 @@ uint32_t lt_pick_moments(const uint8_t *records, uint32_t count, const uint64_t 
         const uint8_t *record = records + (uint64_t)i * LT_RECORD_SIZE;
         uint64_t start = slot_u64(record + SLOT_START);
         if (has_moment(moments, moment_count, start, slot_end(record)))
-            memcpy(found + (uint64_t)number++ * LT_RECORD_SIZE, record, LT_RECORD_SIZE);
+            memcpy(output + (uint64_t)number++ * LT_RECORD_SIZE, record, LT_RECORD_SIZE);
     }
     return number;
 }

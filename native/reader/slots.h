@@ -24,19 +24,19 @@ enum {
     SLOT_PADDING = 59
 };
 
-static inline uint64_t slot_u64(const uint8_t *at)
+static inline uint64_t slot_u64(const uint8_t *bytes)
 {
     uint64_t number;
 
-    memcpy(&number, at, sizeof number);
+    memcpy(&number, bytes, sizeof number);
     return __builtin_bswap64(number);
 }
 
-static inline uint32_t slot_u32(const uint8_t *at)
+static inline uint32_t slot_u32(const uint8_t *bytes)
 {
     uint32_t number;
 
-    memcpy(&number, at, sizeof number);
+    memcpy(&number, bytes, sizeof number);
     return __builtin_bswap32(number);
 }
 

@@ -1,5 +1,4 @@
 /* Reads the state of a process's threads from /proc. */
-#define _GNU_SOURCE /* memrchr */
 #include "reader.h"
 
 #include <errno.h>
@@ -20,7 +19,7 @@ enum { NAMED_EVERY = 64 };
 enum { LOCK_PI2 = 13 }; /* FUTEX_LOCK_PI2, which headers before Linux 5.14 do not have */
 
 struct text {
-    const char *at;
+    const char *cursor;
     const char *end;
 };
 
@@ -30,29 +29,29 @@ struct text {
  * the number may be cut off. */
 static int number(struct text *text, uint64_t *value)
 {
-    uint64_t found = 0;
-    const char *first = text->at;
+    uint64_t number = 0;
+    const char *first = text->cursor;
 
-    for (; text->at < text->end && *text->at >= '0' && *text->at <= '9'; text->at++)
-        if (__builtin_mul_overflow(found, 10, &found) ||
-            __builtin_add_overflow(found, (uint64_t)(*text->at - '0'), &found))
+    for (; text->cursor < text->end && *text->cursor >= '0' && *text->cursor <= '9'; text->cursor++)
+        if (__builtin_mul_overflow(number, 10, &number) ||
+            __builtin_add_overflow(number, (uint64_t)(*text->cursor - '0'), &number))
             return 0;
-    if (text->at == first || text->at == text->end)
+    if (text->cursor == first || text->cursor == text->end)
         return 0;
-    *value = found;
-    text->at++;
-    return text->at[-1] == ' ' || (text->at[-1] == '\n' && text->at == text->end);
+    *value = number;
+    text->cursor++;
+    return text->cursor[-1] == ' ' || (text->cursor[-1] == '\n' && text->cursor == text->end);
 }
 
 /* Steps over `count` fields of any sort. */
 static int skip(struct text *text, int count)
 {
     while (count-- > 0) {
-        const char *blank = memchr(text->at, ' ', (size_t)(text->end - text->at));
+        const char *blank = memchr(text->cursor, ' ', (size_t)(text->end - text->cursor));
 
         if (blank == NULL)
             return 0;
-        text->at = blank + 1;
+        text->cursor = blank + 1;
     }
     return 1;
 }
@@ -60,8 +59,8 @@ static int skip(struct text *text, int count)
 /* The name may itself hold blanks and parentheses: it ends with the last parenthesis. */
 static int parse_stat(struct text text, struct lt_task *task)
 {
-    const char *open = memchr(text.at, '(', (size_t)(text.end - text.at));
-    const char *close = memrchr(text.at, ')', (size_t)(text.end - text.at));
+    const char *open = memchr(text.cursor, '(', (size_t)(text.end - text.cursor));
+    const char *close = memrchr(text.cursor, ')', (size_t)(text.end - text.cursor));
     uint64_t user, system;
 
     if (open == NULL || close == NULL || close < open || text.end - close < 4)
@@ -73,7 +72,7 @@ static int parse_stat(struct text text, struct lt_task *task)
         task->name_size = sizeof task->name;
     memcpy(task->name, open + 1, task->name_size);
     task->state = (uint8_t)close[2];
-    text.at = close + 2;
+    text.cursor = close + 2;
     if (!skip(&text, FIELD_USER) || !number(&text, &user) || !number(&text, &system))
         return 0;
     task->cpu_ticks = user + system;
@@ -156,7 +155,7 @@ static int read_file(struct lt_task_table *table, int32_t tid, const char *name,
     } else if (*kept < 0) {
         close(fd);
     }
-    text->at = buffer;
+    text->cursor = buffer;
     text->end = buffer + (got > 0 ? got : 0);
     return error;
 }
@@ -196,7 +195,7 @@ static int read_call(struct lt_task_table *table, uint32_t index, int wanted)
     int error = read_file(table, files->tid, "syscall", &files->syscall, wanted, (char *)task->call,
                           sizeof task->call, &text);
 
-    task->call_size = error ? 0 : (uint32_t)(text.end - text.at);
+    task->call_size = error ? 0 : (uint32_t)(text.end - text.cursor);
     if (is_lack(error) || error == EPERM || error == EACCES)
         return -error;
     if (error)
@@ -334,7 +333,7 @@ static int sample(struct lt_task_table *table, uint32_t index, const struct lt_t
 
 int lt_sample_tasks(struct lt_task_table *table, uint32_t round, uint32_t *read)
 {
-    uint32_t found = 0;
+    uint32_t count = 0;
 
     for (uint32_t index = 0; index < table->count; index++) {
         struct lt_task *task = &table->tasks[index];
@@ -355,9 +354,9 @@ int lt_sample_tasks(struct lt_task_table *table, uint32_t round, uint32_t *read)
             error = sample(table, index, &now, due);
         if (error)
             return error;
-        read[found++] = index;
+        read[count++] = index;
     }
-    return (int)found;
+    return (int)count;
 }
 
 int lt_still_sleeps(struct lt_task_table *table, uint32_t index)

@@ -220,7 +220,7 @@ static int read_one(struct lt_thread_read *read, uint64_t offset)
 /* ---- changes since the reading before ---- */
 
 struct packed {
-    uint8_t *at;
+    uint8_t *cursor;
     size_t left;
 };
 
@@ -228,8 +228,8 @@ static int pack(struct packed *to, const void *from, size_t size)
 {
     if (size > to->left)
         return 0;
-    memcpy(to->at, from, size);
-    to->at += size;
+    memcpy(to->cursor, from, size);
+    to->cursor += size;
     to->left -= size;
     return 1;
 }
@@ -252,7 +252,7 @@ static void pack_all(const struct lt_thread_read *read, uint64_t offset,
         pack(&to, sum, offsetof(struct lt_thread_sum, counted)) &&
         pack(&to, &sum->use_count, sizeof sum->use_count) &&
         pack(&to, sum->uses, sum->use_count * sizeof *sum->uses))
-        seen->size = (uint64_t)(to.at - (uint8_t *)seen->data);
+        seen->size = (uint64_t)(to.cursor - (uint8_t *)seen->data);
 }
 
 /* Whether the fields of two blocks are the same that lt_pack_thread() packs as the block. */

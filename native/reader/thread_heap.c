@@ -28,42 +28,42 @@ struct sim_thread *heap_first(const struct thread_heap *heap)
 
 int heap_precedes(const struct sim_thread *thread, const struct sim_thread *other)
 {
-    const struct heap_entry *one = &thread->entry, *two = &other->entry;
+    const struct heap_entry *first = &thread->entry, *second = &other->entry;
 
-    return one->key != two->key ? one->key < two->key : one->order < two->order;
+    return first->key != second->key ? first->key < second->key : first->order < second->order;
 }
 
-static void put(struct thread_heap *heap, uint64_t at, struct sim_thread *thread)
+static void put(struct thread_heap *heap, uint64_t index, struct sim_thread *thread)
 {
-    heap->threads[at] = thread;
-    thread->entry.position = at + 1;
+    heap->threads[index] = thread;
+    thread->entry.position = index + 1;
 }
 
 /* Moves a thread up from the free position `at`. */
-static void rise(struct thread_heap *heap, uint64_t at, struct sim_thread *thread)
+static void rise(struct thread_heap *heap, uint64_t index, struct sim_thread *thread)
 {
-    while (at && heap_precedes(thread, heap->threads[(at - 1) / 2])) {
-        put(heap, at, heap->threads[(at - 1) / 2]);
-        at = (at - 1) / 2;
+    while (index && heap_precedes(thread, heap->threads[(index - 1) / 2])) {
+        put(heap, index, heap->threads[(index - 1) / 2]);
+        index = (index - 1) / 2;
     }
-    put(heap, at, thread);
+    put(heap, index, thread);
 }
 
 /* Moves a thread down from the free position `at`. */
-static void sink(struct thread_heap *heap, uint64_t at, struct sim_thread *thread)
+static void sink(struct thread_heap *heap, uint64_t index, struct sim_thread *thread)
 {
     for (;;) {
-        uint64_t child = 2 * at + 1;
+        uint64_t child = 2 * index + 1;
 
         if (child + 1 < heap->count &&
             heap_precedes(heap->threads[child + 1], heap->threads[child]))
             child++;
         if (child >= heap->count || !heap_precedes(heap->threads[child], thread))
             break;
-        put(heap, at, heap->threads[child]);
-        at = child;
+        put(heap, index, heap->threads[child]);
+        index = child;
     }
-    put(heap, at, thread);
+    put(heap, index, thread);
 }
 
 int heap_add(struct thread_heap *heap, struct sim_thread *thread, int64_t key, uint64_t order)
@@ -78,14 +78,14 @@ int heap_add(struct thread_heap *heap, struct sim_thread *thread, int64_t key, u
 
 void heap_remove(struct thread_heap *heap, struct sim_thread *thread)
 {
-    uint64_t at = thread->entry.position - 1;
+    uint64_t index = thread->entry.position - 1;
     struct sim_thread *last = heap->threads[--heap->count];
 
     thread->entry.position = 0;
     if (last == thread)
         return;
-    if (at && heap_precedes(last, heap->threads[(at - 1) / 2]))
-        rise(heap, at, last);
+    if (index && heap_precedes(last, heap->threads[(index - 1) / 2]))
+        rise(heap, index, last);
     else
-        sink(heap, at, last);
+        sink(heap, index, last);
 }

@@ -27,7 +27,7 @@ struct level {
 struct values {
     const uint8_t *data;
     uint64_t size;
-    uint64_t at;
+    uint64_t offset;
     uint64_t bytes;
     uint32_t depth;
     struct level levels[DEEPEST];
@@ -45,7 +45,7 @@ static uint64_t number(const uint8_t *data, uint64_t width)
 /* Whether `count` more bytes are there. */
 static int has(const struct values *values, uint64_t count)
 {
-    return count <= values->size - values->at;
+    return count <= values->size - values->offset;
 }
 
 /* Reads the length of a value, `width` bytes. */
@@ -53,8 +53,8 @@ static int length_of(struct values *values, uint64_t width, uint64_t *length)
 {
     if (!has(values, width))
         return 0;
-    *length = number(values->data + values->at, width);
-    values->at += width;
+    *length = number(values->data + values->offset, width);
+    values->offset += width;
     return 1;
 }
 
@@ -63,7 +63,7 @@ static int content(struct values *values, uint64_t length, uint64_t object)
 {
     if (!has(values, length))
         return 0;
-    values->at += length;
+    values->offset += length;
     values->bytes += object + length;
     return 1;
 }
@@ -85,7 +85,7 @@ static int sequence(struct values *values, uint64_t length)
 /* Whether a text begins here. */
 static int is_text(const struct values *values)
 {
-    uint8_t first = has(values, 1) ? values->data[values->at] : 0;
+    uint8_t first = has(values, 1) ? values->data[values->offset] : 0;
 
     return (first & 0xe0) == 0xa0 || (first >= 0xd9 && first <= 0xdb);
 }
@@ -151,7 +151,7 @@ static int other(struct values *values, uint8_t first)
 
 static int value(struct values *values)
 {
-    uint8_t first = values->data[values->at++];
+    uint8_t first = values->data[values->offset++];
 
     if (first < 0x80 || first >= 0xe0)
         return 1;

@@ -17,7 +17,7 @@ OLD_WORDS = re.compile(
 )
 #: Names that say nothing of what a variable holds, in folders of C that are done with them.
 VAGUE_NAMES = re.compile(r"\b(at|found|known|of|one|told)\b")
-NAMED_FOLDERS = ("native/src",)
+NAMED_FOLDERS = ("native/bench", "native/demo", "native/portable", "native/src")
 _C_TEXT = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|/\*.*?\*/|//[^\n]*', re.DOTALL)
 #: Private names that tests may read, each with the reason.
 PRIVATE_NAMES = {
