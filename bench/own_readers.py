@@ -91,7 +91,7 @@ def scanned(elf: ElfFile) -> list[tuple[int, int]]:
     section = elf.section(".eh_frame")
     assert section is not None
     end = section.address + section.size
-    return list(FrameEntries(FrameSection(elf.at, section.address, end, True)).starts())
+    return list(FrameEntries(FrameSection(elf.loaded_bytes, section.address, end, True)).starts())
 
 
 def entries(path: Path) -> None:
@@ -186,7 +186,7 @@ def frame_offsets(name: str, path: Path) -> None:
         if row is None or middle is None or middle.cfa is None or middle.cfa.register != _RBP:
             continue
         from_rbp += 1
-        code = elf.at(row.start, min(row.end - row.start, MAX_CODE))
+        code = elf.loaded_bytes(row.start, min(row.end - row.start, MAX_CODE))
         returns = [
             row.start + at + _CALL_SIZE for at in range(len(code) - _CALL_SIZE) if code[at] == _CALL
         ]

@@ -70,7 +70,7 @@ def cold(pid: int, tid: int) -> Took:
 def warm(unwinder: Unwinder, tid: int) -> Took:
     """Measure one more read of a stack."""
     began, used = time.perf_counter(), time.thread_time()
-    assert unwinder.blocked(tid) is not None
+    assert unwinder.blocked_stack(tid) is not None
     return Took(time.perf_counter() - began, time.thread_time() - used)
 
 
@@ -122,7 +122,7 @@ def main() -> None:
                 tids = target.truth()
                 for way in WAYS:
                     unwinder = Unwinder(target.pid)
-                    stack = unwinder.blocked(tids[way])
+                    stack = unwinder.blocked_stack(tids[way])
                     assert stack is not None
                     first = [cold(target.pid, tids[way]) for _ in range(rounds)]
                     later = [warm(unwinder, tids[way]) for _ in range(WARM)]

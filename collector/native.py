@@ -40,7 +40,7 @@ class Record(Generic[R]):
         self._struct = struct.Struct(layout)
         self._whole = struct.Struct(f"{layout}{self.size - self._struct.size}x")
 
-    def at(self, data: bytes | bytearray | memoryview, offset: int = 0) -> R:
+    def unpack(self, data: bytes | bytearray | memoryview, offset: int = 0) -> R:
         """Return the record at ``offset``. Raises struct.error when ``data`` ends before."""
         return self._make(self._struct.unpack_from(data, offset))
 

@@ -22,7 +22,7 @@ def clean(text: str | bytes, longest: int = LONGEST) -> str:
     if isinstance(text, bytes):
         text = text.decode("utf-8", "replace")
     if len(text) > longest:
-        text = _shortened(text, longest)
+        text = _shorten(text, longest)
     if text.isascii() and text.isprintable():
         return text
     return "".join(map(_harmless, text))
@@ -34,7 +34,7 @@ def _harmless(character: str) -> str:
     return "?" if unicodedata.category(character) in _HARMFUL else character
 
 
-def _shortened(text: str, longest: int) -> str:
+def _shorten(text: str, longest: int) -> str:
     if longest < 2:
         return text[:longest]
     head = longest // 2

@@ -244,17 +244,17 @@ class _Waiters(Mapping[int, BlockingWaiter]):
         self._make = make
 
     @cached_property
-    def _made(self) -> dict[int, BlockingWaiter]:
+    def _waiters(self) -> dict[int, BlockingWaiter]:
         return self._make()
 
     def __getitem__(self, tid: int) -> BlockingWaiter:
-        return self._made[tid]
+        return self._waiters[tid]
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self._made)
+        return iter(self._waiters)
 
     def __len__(self) -> int:
-        return len(self._made)
+        return len(self._waiters)
 
 
 class _Builder:
@@ -327,7 +327,7 @@ class _Builder:
             longest=-max(map(self._longest.__getitem__, tids))[1],
         )
 
-    def _sorted(self, tids: Sequence[int]) -> tuple[int, ...]:
+    def _sort(self, tids: Sequence[int]) -> tuple[int, ...]:
         """Return the threads with the most time in sum first, and of several the smallest tid."""
         if len(tids) < 2:
             return tuple(tids)
@@ -341,7 +341,7 @@ class _Builder:
             kind=kind,
             tids=members or ((id_,) if kind is RootKind.HOLDER else ()),
             locks=self._locks_of(tids),
-            waiters=self._sorted(tids),
+            waiters=self._sort(tids),
             behind=self._sum_of(tids),
             depth=depth,
         )
@@ -360,7 +360,7 @@ class _Builder:
         request = self._by_tid[tid]
         holder, others = request.chosen, request.others
         if tid in self._cycles:
-            holder, others = self._in_cycle(tid, request)
+            holder, others = self._cycle_holder(tid, request)
         return BlockingWaiter(
             tid=tid,
             lock=request.lock,
@@ -368,11 +368,11 @@ class _Builder:
             others=others,
             root=root,
             depth=depth,
-            waiters=self._sorted(self._children.get(tid, ())),
+            waiters=self._sort(self._children.get(tid, ())),
             behind=self._behind.get(tid, _NOTHING),
         )
 
-    def _in_cycle(self, tid: int, request: _Request) -> tuple[int, tuple[int, ...]]:
+    def _cycle_holder(self, tid: int, request: _Request) -> tuple[int, tuple[int, ...]]:
         """Return the holder that is in the cycle of the thread, and the other holders.
 
         A thread that has its lock already waits for itself.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from locktop.collector.analysis import lock_classes, semaphore_ownership
-from locktop.collector.analysis.lock_ordering_advice import OrderingAdvice, waited
+from locktop.collector.analysis.lock_ordering_advice import OrderingAdvice, wait_location
 from locktop.collector.model import (
     Deadlock,
     DeadlockEdge,
@@ -49,7 +49,7 @@ class _ReportBuilder:
         own = {thread.tid: thread.name for thread in snapshot.threads if thread.name}
         self._names = {**others, **own}
         self._locks: dict[int, Lock] = {lock.id: lock for lock in snapshot.locks}
-        self._class_of: dict[int, LockClass] = lock_classes.by_lock(
+        self._class_of: dict[int, LockClass] = lock_classes.classes_by_lock(
             lock_classes.find(snapshot.locks)
         )
 
@@ -80,9 +80,9 @@ class _ReportBuilder:
 
     def _longest_first(self, deadlock: Deadlock) -> list[int]:
         """Return the stuck threads, the longest wait first."""
-        return sorted(deadlock.stuck, key=lambda tid: -self._waited(tid))
+        return sorted(deadlock.stuck, key=lambda tid: -self._wait_s(tid))
 
-    def _waited(self, tid: int) -> float:
+    def _wait_s(self, tid: int) -> float:
         thread = self._threads.get(tid)
         wait = thread.waiting_for if thread is not None else None
         return wait.duration_s if wait is not None else 0.0
@@ -90,7 +90,7 @@ class _ReportBuilder:
     def _member(self, edge: DeadlockEdge) -> Member:
         thread = self._threads.get(edge.tid)
         wait = thread.waiting_for if thread is not None else None
-        location, duration_s = waited(self._snapshot, thread, edge)
+        location, duration_s = wait_location(self._snapshot, thread, edge)
         return Member(
             tid=edge.tid,
             name=thread.name if thread is not None else "",
@@ -105,7 +105,7 @@ class _ReportBuilder:
             reason=edge.reason,
             taken_at=self._snapshot.sites.get(edge.site),
             now=self._activity(edge),
-            has=self._taken(thread),
+            has=self._taken_locks(thread),
         )
 
     def _activity(self, edge: DeadlockEdge) -> ThreadActivity | None:
@@ -113,7 +113,7 @@ class _ReportBuilder:
         activity = lock.holder_activity if lock is not None else None
         return activity if activity is not None and activity.tid == edge.held_by else None
 
-    def _taken(self, thread: Thread | None) -> tuple[Taken, ...]:
+    def _taken_locks(self, thread: Thread | None) -> tuple[Taken, ...]:
         return tuple(
             Taken(
                 lock=self._lock(held.lock),
@@ -144,7 +144,7 @@ class _ReportBuilder:
                 at=None,
             )
         edge = DeadlockEdge(tid=tid, waits_for=wait.lock, held_by=0, stack=wait.stack, site=0)
-        location, duration_s = waited(self._snapshot, thread, edge)
+        location, duration_s = wait_location(self._snapshot, thread, edge)
         return Follower(
             tid=tid,
             name=thread.name,

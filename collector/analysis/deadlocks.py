@@ -28,7 +28,7 @@ from locktop.collector.analysis.wait_for_graph import (
     BlockedThread,
     Request,
     WaitForGraph,
-    unchanged,
+    unchanged_part,
 )
 from locktop.collector.model import BlockReason, Deadlock, DeadlockEdge
 
@@ -58,7 +58,7 @@ def find_confirmed(
         awake: See ``wait_for_graph.unchanged``.
         doubt: Why no deadlock of this process is certain, "" for no doubt.
     """
-    return find(unchanged(before, now, awake), doubt)
+    return find(unchanged_part(before, now, awake), doubt)
 
 
 def find(graph: WaitForGraph, doubt: str = "") -> tuple[Deadlock, ...]:
@@ -66,7 +66,7 @@ def find(graph: WaitForGraph, doubt: str = "") -> tuple[Deadlock, ...]:
 
     A deadlock over doubtful requests is reported only if no certain deadlock explains it.
     """
-    certain = _StuckGraph(_without_doubts(graph.blocked), graph.ended)
+    certain = _StuckGraph(_drop_doubtful(graph.blocked), graph.ended)
     deadlocks = [
         replace(deadlock, certain=not doubt, doubt=doubt) for deadlock in certain.deadlocks()
     ]
@@ -79,7 +79,7 @@ def find(graph: WaitForGraph, doubt: str = "") -> tuple[Deadlock, ...]:
     return tuple(sorted(deadlocks, key=lambda deadlock: -deadlock.since_s))
 
 
-def _without_doubts(blocked: Mapping[int, BlockedThread]) -> dict[int, BlockedThread]:
+def _drop_doubtful(blocked: Mapping[int, BlockedThread]) -> dict[int, BlockedThread]:
     certain: dict[int, BlockedThread] = {}
     for tid, thread in blocked.items():
         requests = tuple([request for request in thread.requests if not request.doubt])
@@ -152,7 +152,7 @@ class _StuckGraph:
             ]
         for node, request in self._requests.items():
             self._successors[node] = sorted(request.providers & self.stuck)
-        self._predecessors = _reversed(self._successors)
+        self._predecessors = _reverse(self._successors)
         self._reached: set[int] = set()
         self._visits_left = MAX_REACHED
 
@@ -277,7 +277,7 @@ class _StuckGraph:
         return tuple(reversed(cycle)), len(came_from)
 
 
-def _reversed(graph: Mapping[int, Sequence[int]]) -> dict[int, list[int]]:
+def _reverse(graph: Mapping[int, Sequence[int]]) -> dict[int, list[int]]:
     predecessors: dict[int, list[int]] = {}
     for node, successors in graph.items():
         for successor in successors:

@@ -10,7 +10,7 @@ from locktop.collector.model import Lane, LaneSpan, LaneState, Window
 SECOND_NS = 1_000_000_000
 
 
-def by_lock(lanes: Iterable[Lane], window: Window) -> dict[int, list[int]]:
+def waits_by_lock(lanes: Iterable[Lane], window: Window) -> dict[int, list[int]]:
     """Return the nanoseconds waited for each lock in each cell, the most waited first."""
     sums: dict[int, list[int]] = {}
     for lane in lanes:
@@ -20,10 +20,10 @@ def by_lock(lanes: Iterable[Lane], window: Window) -> dict[int, list[int]]:
                 if row is None:
                     row = sums[span.lock] = [0] * window.count
                 _add(row, window, span)
-    return _sorted(sums)
+    return _sort_rows(sums)
 
 
-def by_thread(lanes: Iterable[Lane], window: Window) -> dict[int, list[int]]:
+def waits_by_thread(lanes: Iterable[Lane], window: Window) -> dict[int, list[int]]:
     """Return the nanoseconds that each thread waited in each cell, the most waited first."""
     sums = {}
     for lane in lanes:
@@ -31,10 +31,10 @@ def by_thread(lanes: Iterable[Lane], window: Window) -> dict[int, list[int]]:
         for span in lane.spans:
             if span.state is LaneState.WAITING:
                 _add(row, window, span)
-    return _sorted(sums)
+    return _sort_rows(sums)
 
 
-def by_offset(
+def waits_by_offset(
     lanes: Iterable[Lane], first_s: int, seconds: int, rows: int, lock: int = 0
 ) -> list[list[int]]:
     """Return the nanoseconds waited by offset within the second.
@@ -64,6 +64,6 @@ def _add(row: list[int], window: Window, span: LaneSpan) -> None:
         row[cell] += ns
 
 
-def _sorted(sums: dict[int, list[int]]) -> dict[int, list[int]]:
+def _sort_rows(sums: dict[int, list[int]]) -> dict[int, list[int]]:
     order = sorted(sums, key=lambda key: (-sum(sums[key]), key))
     return {key: sums[key] for key in order}

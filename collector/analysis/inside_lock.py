@@ -82,7 +82,7 @@ def _unrecorded_end(wait: WaitRecord, records: Iterable[WaitRecord]) -> int:
     return end_ns
 
 
-def charged(
+def charge(
     samples: Mapping[int, Sequence[HolderSample]], spans: Iterable[HeldSpan]
 ) -> Iterator[tuple[HeldSpan, HolderSample]]:
     """Yield each span with each sample of its thread within it.

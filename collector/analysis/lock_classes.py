@@ -54,7 +54,7 @@ def find(locks: Sequence[Lock]) -> tuple[LockClass, ...]:
     )
 
 
-def by_lock(classes: Iterable[LockClass]) -> dict[int, LockClass]:
+def classes_by_lock(classes: Iterable[LockClass]) -> dict[int, LockClass]:
     """Return the classes by the ids of their locks."""
     return {lock: lock_class for lock_class in classes for lock in lock_class.locks}
 
@@ -73,7 +73,7 @@ def is_unnamed(lock: Lock) -> bool:
     return _key(lock.name, lock.kind) is None
 
 
-def within(lock: Lock, lock_class: LockClass) -> str:
+def name_in_class(lock: Lock, lock_class: LockClass) -> str:
     """Return the name of a lock within its class: its own name, or its address."""
     return f"at {lock.address:#x}" if lock.name == lock_class.name else lock.name
 
@@ -95,14 +95,14 @@ def wait_stacks(locks: Iterable[Lock]) -> tuple[WaitStack, ...]:
             count=count,
             wait_s=wait_s,
             idle=key[1],
-            python=_summed_samples(python.get(key, ())),
+            python=_sum_samples(python.get(key, ())),
         )
         for key, (count, wait_s) in sums.items()
     ]
     return tuple(sorted(entries, key=lambda entry: (-entry.wait_s, -entry.count, entry.stack)))
 
 
-def _summed_samples(shares: Iterable[PythonShare]) -> tuple[PythonShare, ...]:
+def _sum_samples(shares: Iterable[PythonShare]) -> tuple[PythonShare, ...]:
     sums: dict[int, PythonShare] = {}
     for share in shares:
         former = sums.get(share.stack, PythonShare(stack=share.stack, samples=0, waits=0))
@@ -117,10 +117,10 @@ def blame(locks: Iterable[Lock]) -> Sequence[Blame]:
     lazy = [charges for charges in blamed if isinstance(charges, LazyBlame)]
     if blamed and len(lazy) == len(blamed):
         return lazy[0].sum_with(lazy[1:])
-    return _summed(blamed)
+    return _sum_blame(blamed)
 
 
-def _summed(blamed: Iterable[Sequence[Blame]]) -> tuple[Blame, ...]:
+def _sum_blame(blamed: Iterable[Sequence[Blame]]) -> tuple[Blame, ...]:
     sums: dict[tuple[int, int, int], float] = {}
     for blame_of_lock in blamed:
         for charge in blame_of_lock:

@@ -216,7 +216,7 @@ class _Search:
         components = strong_components(graph)
         for length in range(2, _SHORT + 1):
             for component in components:
-                yield from self._of_length(graph, component, length)
+                yield from self._cycles_of_length(graph, component, length)
         longer = (
             self._shortest(graph, component, index)
             for component in components
@@ -224,7 +224,7 @@ class _Search:
         )
         yield from sorted((cycle for cycle in longer if len(cycle) > _SHORT), key=len)
 
-    def _of_length(
+    def _cycles_of_length(
         self, graph: Mapping[_Node, Mapping[_Node, object]], component: Sequence[_Node], length: int
     ) -> Iterator[Sequence[_Node]]:
         """Yield each cycle of a length once: from its node that comes first in ``component``."""
@@ -275,7 +275,7 @@ class _Search:
     ) -> tuple[list[_Combination], bool]:
         """Return the best combination of each way, the best first, and whether these are all ways.
         A way is a stack for each link."""
-        groups = [_by_stack(of_edge) for of_edge in links]
+        groups = [_group_by_stack(of_edge) for of_edge in links]
         combinations: list[_Combination] = []
         are_all = prod(map(len, groups)) <= _MAX_WAYS
         left, steps = _MAX_COMBINATIONS, 0
@@ -430,7 +430,7 @@ class _Search:
         )
 
 
-def _by_stack(links: Iterable[_Link]) -> list[list[_Link]]:
+def _group_by_stack(links: Iterable[_Link]) -> list[list[_Link]]:
     """Return the links in groups of the same stack and call site."""
     groups: dict[tuple[int, int], list[_Link]] = {}
     for link in links:

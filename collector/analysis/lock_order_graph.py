@@ -26,7 +26,7 @@ class OrderLocks(Struct, frozen=True, gc=False):
     held: tuple[Instance, ...]
 
 
-def in_cycles(
+def orders_in_cycles(
     orders: Collection[OrderLocks], class_names: Mapping[int, str] | None = None
 ) -> list[OrderLocks]:
     """Return the orders that may be part of a cycle, whether it could happen or not.

@@ -68,7 +68,7 @@ class OrderingAdvice:
         if len({step.locations for step in steps}) == 1 and None not in steps[0].locations:
             by_address = sorted((step.has for step in steps), key=self._address)
             return Avoidance(remedy=Remedy.ONE_LOCATION, order=tuple(by_address), change=steps[0])
-        return self._in_order(steps)
+        return self._order_advice(steps)
 
     def _is_ordered(self, lock: int) -> bool:
         return lock in self._locks and self._locks[lock].kind in ORDERABLE_KINDS
@@ -79,7 +79,7 @@ class OrderingAdvice:
     def _address(self, lock: int) -> int:
         return self._locks[lock].address if lock in self._locks else 0
 
-    def _in_order(self, steps: Sequence[LockingStep]) -> Avoidance:
+    def _order_advice(self, steps: Sequence[LockingStep]) -> Avoidance:
         tids = {step.tid for step in steps}
         alike = Counter(step.locations for step in steps)
 
@@ -114,7 +114,9 @@ class OrderingAdvice:
         for index, edge in enumerate(cycle):
             before = cycle[index - 1]
             if not before.behind:
-                wants_at, duration_s = waited(self._snapshot, self._threads.get(edge.tid), edge)
+                wants_at, duration_s = wait_location(
+                    self._snapshot, self._threads.get(edge.tid), edge
+                )
                 yield LockingStep(
                     tid=edge.tid,
                     has=before.waits_for,
@@ -161,7 +163,7 @@ class _Use(Struct):
     last_at: int
 
 
-def waited(
+def wait_location(
     snapshot: Snapshot, thread: Thread | None, edge: DeadlockEdge
 ) -> tuple[Frame | None, float]:
     """Return the source location where the thread of an edge waits, and the seconds waited."""

@@ -33,7 +33,7 @@ def pressure(points: Sequence[PressurePoint], slices: int) -> tuple[float, ...]:
     begin_s, end_s = points[0].time_s, points[-1].time_s
     length_s = (end_s - begin_s) / slices
     borders = [begin_s + length_s * number for number in range(slices)] + [end_s]
-    waits = [_at(points, border) for border in borders]
+    waits = [_seconds_until(points, border) for border in borders]
     return tuple(
         _share(after - before, _threads(points, begin, begin + length_s) * length_s)
         for before, after, begin in zip(waits, waits[1:], borders, strict=False)
@@ -44,7 +44,7 @@ def _share(part: float, whole: float) -> float:
     return min(max(part / whole, 0.0), 1.0) if whole > 0 else 0.0
 
 
-def _at(points: Sequence[PressurePoint], time_s: float) -> float:
+def _seconds_until(points: Sequence[PressurePoint], time_s: float) -> float:
     """Return the seconds waited until a moment."""
     after = bisect_right(points, time_s, key=_time)
     if after == 0:

@@ -134,7 +134,7 @@ def annotate_holders(snapshot: Draft) -> None:
         held.setdefault(holder.tid, []).append(Held(lock=lock, site=0, duration_s=None))
     snapshot.threads = tuple(
         [
-            _with_wait_holder(_with_holds(thread, held.get(thread.tid)), holders)
+            _set_wait_holder(_add_holds(thread, held.get(thread.tid)), holders)
             for thread in snapshot.threads
         ]
     )
@@ -277,11 +277,11 @@ def _taker(thread: Thread, lock: int, units: int) -> UnitTaker:
     )
 
 
-def _with_holds(thread: Thread, locks: Sequence[Held] | None) -> Thread:
+def _add_holds(thread: Thread, locks: Sequence[Held] | None) -> Thread:
     return replace(thread, holds=(*thread.holds, *locks)) if locks else thread
 
 
-def _with_wait_holder(thread: Thread, holders: Mapping[int, Thread]) -> Thread:
+def _set_wait_holder(thread: Thread, holders: Mapping[int, Thread]) -> Thread:
     wait = thread.waiting_for
     if wait is None or wait.lock not in holders or not holders[wait.lock].alive:
         return thread

@@ -49,7 +49,7 @@ def find(
             else:
                 lock = awaited.get(wait.lock)
                 if lock is None:
-                    lock = awaited[wait.lock] = _awaited(wait, locks.get(wait.lock), class_of)
+                    lock = awaited[wait.lock] = _awaited_key(wait, locks.get(wait.lock), class_of)
                 activity = lock, wait.stack or wait.site
             key = thread.alive, thread.state, activity, holds
         members.setdefault(key, []).append(thread)
@@ -85,7 +85,7 @@ def _parts(name: str) -> tuple[str, ...]:
     return tuple(_DIGITS.split(name))
 
 
-def _awaited(wait: Wait, lock: Lock | None, class_of: Mapping[int, LockClass]) -> Hashable:
+def _awaited_key(wait: Wait, lock: Lock | None, class_of: Mapping[int, LockClass]) -> Hashable:
     lock_class = class_of.get(wait.lock)
     if lock_class is not None:
         return lock_class.kind, lock_class.name

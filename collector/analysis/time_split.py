@@ -95,13 +95,13 @@ def split(
     )
 
 
-def without(share: float, moved: float) -> float:
+def remainder(share: float, moved: float) -> float:
     """Return the rest of a share of an interval, without the rounding errors of the sums."""
     rest = share - moved
     return rest if rest >= _MIN_SHARE else 0.0
 
 
-def reclassified(time: TimeSplit | None, part: float, to_idle: bool) -> TimeSplit | None:
+def reclassify(time: TimeSplit | None, part: float, to_idle: bool) -> TimeSplit | None:
     """Return the split with a part of the contended time moved to the idle time, or the reverse.
 
     Args:
@@ -114,6 +114,6 @@ def reclassified(time: TimeSplit | None, part: float, to_idle: bool) -> TimeSpli
     part = min(part, 1.0)
     if to_idle:
         moved = time.contended * part
-        return replace(time, contended=without(time.contended, moved), idle=time.idle + moved)
+        return replace(time, contended=remainder(time.contended, moved), idle=time.idle + moved)
     moved = time.idle * part
-    return replace(time, contended=time.contended + moved, idle=without(time.idle, moved))
+    return replace(time, contended=time.contended + moved, idle=remainder(time.idle, moved))

@@ -80,7 +80,7 @@ def lanes(
     names = _add_samples(by_thread, samples, from_ns, to_ns)
     lanes_ = []
     for tid, intervals in by_thread.items():
-        spans = _resolved(intervals, from_ns, to_ns)
+        spans = _resolve(intervals, from_ns, to_ns)
         waited = sum(s.to_ns - s.from_ns for s in spans if s.state is LaneState.WAITING)
         mine = tuple(own.get(tid, ()))
         lanes_.append(
@@ -123,7 +123,7 @@ def _add_samples(
     return names
 
 
-def _resolved(intervals: Iterable[_Interval], from_ns: int, to_ns: int) -> tuple[LaneSpan, ...]:
+def _resolve(intervals: Iterable[_Interval], from_ns: int, to_ns: int) -> tuple[LaneSpan, ...]:
     """Return one state for each moment: the spans fill the time from ``from_ns`` to ``to_ns``."""
     clipped = [
         interval for interval in intervals if interval.from_ns < to_ns and interval.to_ns > from_ns
@@ -174,7 +174,7 @@ def cells(spans: Sequence[LaneSpan], window: Window) -> list[dict[CellKey, int]]
     return cells_
 
 
-def by_state(cell: Cell) -> dict[LaneState, int]:
+def state_sums(cell: Cell) -> dict[LaneState, int]:
     """Return the nanoseconds of a cell by state."""
     sums: dict[LaneState, int] = {}
     for (state, _), ns in cell.items():

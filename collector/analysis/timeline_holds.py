@@ -30,7 +30,9 @@ _UNREAD = 0.05
 _NO_HOLDS = LockHolds(records=(), latest_end_ns=(), activities=())
 
 
-def by_lock(waits: Sequence[TimedWait], samples: Sequence[ScanSample]) -> dict[int, LockHolds]:
+def holds_by_lock(
+    waits: Sequence[TimedWait], samples: Sequence[ScanSample]
+) -> dict[int, LockHolds]:
     """Return the holds of each lock that a thread waited for in contention.
 
     Args:
@@ -43,7 +45,7 @@ def by_lock(waits: Sequence[TimedWait], samples: Sequence[ScanSample]) -> dict[i
         if wait.record.hold_ns is not None and wait.record.lock in records_by_lock:
             records_by_lock[wait.record.lock].append(wait.record)
     for lock, scanned in _holds_in_scans(samples, kinds).items():
-        records_by_lock[lock] += _not_recorded(records_by_lock[lock], scanned)
+        records_by_lock[lock] += _unrecorded_holds(records_by_lock[lock], scanned)
     activities = _activities(samples, kinds)
     return {
         lock: _lock_holds(records, activities.get(lock, ()))
@@ -86,9 +88,9 @@ def _holds_in_scans(
                     continue
                 if held.duration_s is not None:
                     since_ns = sample.time_ns - round(held.duration_s * 1e9)
-                    record = _scanned(tid, held, kind, since_ns, sample.time_ns)
+                    record = _scanned_hold(tid, held, kind, since_ns, sample.time_ns)
                 elif sample.is_sampled:
-                    record = _scanned(tid, held, kind, begin_ns, end_ns)
+                    record = _scanned_hold(tid, held, kind, begin_ns, end_ns)
                 else:
                     continue
                 holds.setdefault(held.lock, []).append(record)
@@ -105,7 +107,7 @@ def _middles(samples: Sequence[ScanSample], number: int) -> tuple[int, int]:
     )
 
 
-def _scanned(tid: int, held: Held, kind: Kind, from_ns: int, to_ns: int) -> WaitRecord:
+def _scanned_hold(tid: int, held: Held, kind: Kind, from_ns: int, to_ns: int) -> WaitRecord:
     return WaitRecord(
         tid=tid,
         lock=held.lock,
@@ -121,7 +123,7 @@ def _scanned(tid: int, held: Held, kind: Kind, from_ns: int, to_ns: int) -> Wait
     )
 
 
-def _not_recorded(
+def _unrecorded_holds(
     records: Iterable[WaitRecord], scanned: Iterable[WaitRecord]
 ) -> Iterator[WaitRecord]:
     """Yield the scanned holds without those that a ring record has exactly."""

@@ -120,7 +120,7 @@ def waits_in_scans(samples: Sequence[ScanSample]) -> list[TimedWait]:
             waits.append(current[tid])
     for scanned in current.values():
         scanned.is_open = True
-    return [_timed(scanned) for scanned in sorted(waits, key=lambda scanned: scanned.began_ns)]
+    return [_timed_wait(scanned) for scanned in sorted(waits, key=lambda scanned: scanned.began_ns)]
 
 
 def _is_same(wait: Wait, other: Wait) -> bool:
@@ -131,7 +131,7 @@ def _nanoseconds(seconds: float) -> int:
     return max(0, round(seconds * 1e9))
 
 
-def _timed(scanned: _ScannedWait) -> TimedWait:
+def _timed_wait(scanned: _ScannedWait) -> TimedWait:
     wait = scanned.wait
     holder = wait.holder_seen or (wait.holders[0] if wait.holders else 0)
     record = WaitRecord(
@@ -149,7 +149,7 @@ def _timed(scanned: _ScannedWait) -> TimedWait:
     return TimedWait(record=record, idle=wait.idle, is_open=scanned.is_open)
 
 
-def joined(records: Iterable[TimedWait], scanned: Iterable[TimedWait]) -> list[TimedWait]:
+def join(records: Iterable[TimedWait], scanned: Iterable[TimedWait]) -> list[TimedWait]:
     """Return the waits of both, each once, in order of their begin.
 
     Args:
@@ -182,7 +182,7 @@ def _is_recorded(scanned: WaitRecord, record: WaitRecord) -> bool:
     )
 
 
-def classified(records: Iterable[WaitRecord], snapshot: Snapshot) -> Iterator[TimedWait]:
+def classify(records: Iterable[WaitRecord], snapshot: Snapshot) -> Iterator[TimedWait]:
     """Yield the records as waits in contention or for work, as the snapshot classifies them."""
     by_stack, by_lock = _verdicts(snapshot)
     for record in records:

@@ -61,7 +61,7 @@ def related_to(graph: WaitForGraph, deadlocks: Sequence[Deadlock]) -> WaitForGra
     return WaitForGraph({tid: graph.blocked[tid] for tid in tids}, graph.ended)
 
 
-def without(graph: WaitForGraph, tids: Set[int]) -> WaitForGraph:
+def remove_waits(graph: WaitForGraph, tids: Set[int]) -> WaitForGraph:
     """Return the graph without the waits of some threads."""
     if not tids:
         return graph
@@ -69,7 +69,7 @@ def without(graph: WaitForGraph, tids: Set[int]) -> WaitForGraph:
     return WaitForGraph(blocked, graph.ended)
 
 
-def unchanged(
+def unchanged_part(
     before: WaitForGraph, now: WaitForGraph, awake: Set[int] = frozenset()
 ) -> WaitForGraph:
     """Return the part of the graph that did not change between two readings. These are the waits

@@ -31,12 +31,12 @@ def load(matching: Sequence[str] = ()) -> Rules:
         LocktopError: A rule is malformed, or the file cannot be read.
     """
     try:
-        return Rules((*map(rules.matching, matching), *_of_file(path())))
+        return Rules((*map(rules.matching, matching), *_parse_file(path())))
     except ValueError as error:
         raise LocktopError(str(error)) from None
 
 
-def _of_file(path: Path) -> tuple[IdleRule, ...]:
+def _parse_file(path: Path) -> tuple[IdleRule, ...]:
     try:
         text = user_file.read(path).decode("utf-8-sig")
     except user_file.FileMissingError:

@@ -175,7 +175,7 @@ def template() -> str:
     return "\n".join(parts)
 
 
-def as_toml(loaded: LoadedSettings) -> str:
+def toml_text(loaded: LoadedSettings) -> str:
     """Return the settings as TOML, each with its layer as a comment."""
     lines = []
     for field, value in msgspec.to_builtins(loaded.settings).items():

@@ -35,7 +35,7 @@ def _directories(groups: str, mounts: str) -> Iterator[Path]:
         _, controllers, path = line.split(":", 2)
         if controllers and "cpu" not in controllers.split(","):
             continue
-        mounted = _mounted(mounts, is_unified=not controllers)
+        mounted = _mount(mounts, is_unified=not controllers)
         if mounted is None:
             continue
         root, point = mounted
@@ -48,7 +48,7 @@ def _directories(groups: str, mounts: str) -> Iterator[Path]:
         yield point
 
 
-def _mounted(mounts: str, is_unified: bool) -> tuple[str, Path] | None:
+def _mount(mounts: str, is_unified: bool) -> tuple[str, Path] | None:
     """Return the root and the mount point of the tree of CPU time (proc(5), mountinfo)."""
     for line in mounts.splitlines():
         before, _, after = line.partition(" - ")

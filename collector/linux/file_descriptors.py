@@ -24,7 +24,7 @@ def describe(pid: int, fd: int) -> str:
 
     Examples: "/var/lib/x/wal", "pipe:[123]", "tcp 10.0.0.1:80 -> 10.0.0.7:4711".
     """
-    directory = procfs.shared(pid)
+    directory = procfs.shared_directory(pid)
     try:
         target = os.readlink(f"{directory}/fd/{fd}")
     except OSError:

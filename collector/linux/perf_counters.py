@@ -131,7 +131,7 @@ def open_counter(tid: int, event: PerfEvent, user_only: bool) -> int:
 
 def _reason(error: int, event: PerfEvent) -> str:
     if error in (errno.EACCES, errno.EPERM):
-        return no_right()
+        return refusal_reason()
     if error in _NOT_SUPPORTED:
         if event.type == _HARDWARE and _is_virtual():
             return "this virtual machine gives none"
@@ -139,7 +139,7 @@ def _reason(error: int, event: PerfEvent) -> str:
     return _REASONS.get(error, os.strerror(error))
 
 
-def no_right() -> str:
+def refusal_reason() -> str:
     """Return the reason for a refusal by the kernel, with the kernel's setting if readable."""
     try:
         level = int(procfs.read("/proc/sys/kernel/perf_event_paranoid"))

@@ -74,13 +74,13 @@ def counts_as_we_do() -> bool:
         return False
 
 
-def in_our_namespace(pid: int, kind: str) -> bool | None:
+def shares_namespace(pid: int, kind: str) -> bool | None:
     """Tell whether a process shares our namespace of a kind; None if the kernel forbids the read.
 
     ``kind``: "user" or "time" (namespaces(7)).
     """
     try:
-        theirs = os.readlink(f"{shared(pid)}/ns/{kind}")
+        theirs = os.readlink(f"{shared_directory(pid)}/ns/{kind}")
         return theirs == os.readlink(f"/proc/self/ns/{kind}")
     except OSError:
         return None
@@ -321,7 +321,7 @@ def living(pid: int) -> int:
     return pid
 
 
-def shared(pid: int) -> str:
+def shared_directory(pid: int) -> str:
     """Return the directory of /proc with the memory and files that all threads share.
 
     No exception is raised.
@@ -332,29 +332,29 @@ def shared(pid: int) -> str:
 
 def exe(pid: int) -> str:
     """Return the path of the program that a process executes, sanitized."""
-    return clean(os.readlink(f"{shared(pid)}/exe"))
+    return clean(os.readlink(f"{shared_directory(pid)}/exe"))
 
 
 def maps(pid: int) -> bytes:
     """Return a process's memory map; b"" when it has ended."""
-    return read(f"{shared(pid)}/maps")
+    return read(f"{shared_directory(pid)}/maps")
 
 
 def resident_bytes(pid: int) -> int:
     """Return the size of a process's resident set, bytes."""
-    return int(read(f"{shared(pid)}/statm").split()[1]) * _PAGE
+    return int(read(f"{shared_directory(pid)}/statm").split()[1]) * _PAGE
 
 
 def cmdline(pid: int) -> tuple[str, ...]:
     """Return a process's arguments, sanitized."""
-    data = read(f"{shared(pid)}/cmdline")
+    data = read(f"{shared_directory(pid)}/cmdline")
     return tuple(clean(part) for part in data.rstrip(b"\0").split(b"\0")) if data else ()
 
 
 def environment(pid: int, name: str) -> str | None:
     """Return a variable of a process's initial environment; None if it is not there."""
     wanted = os.fsencode(name) + b"="
-    for entry in read(f"{shared(pid)}/environ").split(b"\0"):
+    for entry in read(f"{shared_directory(pid)}/environ").split(b"\0"):
         if entry.startswith(wanted):
             return os.fsdecode(entry[len(wanted) :])
     return None
@@ -365,7 +365,7 @@ def gained_privilege(pid: int) -> bool:
 
     The kernel reports that to the loader, which then ignores LD_PRELOAD.
     """
-    auxv = read(f"{shared(pid)}/auxv")
+    auxv = read(f"{shared_directory(pid)}/auxv")
     whole = len(auxv) - len(auxv) % _AUXILIARY.size
     return any(key == _AT_SECURE and value for key, value in _AUXILIARY.iter_unpack(auxv[:whole]))
 

@@ -56,12 +56,12 @@ def facts(pid: int) -> AccessFacts:
     """Return the facts about a process. Raises OSError when the process is gone."""
     theirs = procfs.credentials(pid)
     # If a process is not dumpable, its files in /proc belong to root.
-    owner, user = os.stat(f"{procfs.shared(pid)}/status").st_uid, theirs.uids[1]
+    owner, user = os.stat(f"{procfs.shared_directory(pid)}/status").st_uid, theirs.uids[1]
     return AccessFacts(
         ours=procfs.credentials("self"),
         theirs=theirs,
         is_dumpable=owner == user if user else None,
-        same_namespace=procfs.in_our_namespace(pid, "user"),
+        same_namespace=procfs.shares_namespace(pid, "user"),
         scope=yama_scope(),
     )
 
@@ -155,14 +155,14 @@ def lost_insight(pid: int, owner: Callable[[], str], call: Callable[[], object])
     try:
         call()
     except PermissionError:
-        return _unobserved(pid, owner())
+        return _unobserved_text(pid, owner())
     except OSError:
         return ""  # its first thread has ended
-    refused = memory_refused(pid)
+    refused = memory_refusal(pid)
     return f"unwound stacks are missing: {refused}" if refused else ""
 
 
-def _unobserved(pid: int, owner: str) -> str:
+def _unobserved_text(pid: int, owner: str) -> str:
     missing = "activities of holders, and unwound stacks, are missing"
     to_trace = True
     try:
@@ -174,7 +174,7 @@ def _unobserved(pid: int, owner: str) -> str:
     return f"{missing}: the process {refusal(pid, owner, to_trace, watched=True)}"
 
 
-def memory_refused(pid: int) -> str:
+def memory_refusal(pid: int) -> str:
     """Return why the memory of a traceable process cannot be read; "" if it can be read."""
     number = process_memory.refusal(pid)
     if number in (0, errno.ESRCH):
@@ -210,7 +210,7 @@ _OBSTACLE_TEXTS = {
 
 def _remedy(facts_: AccessFacts, obstacle_: Obstacle, watched: bool) -> str:
     """Return what the user can do. Without the library, Yama limits also the owner and root."""
-    root, theirs = _as_root(facts_.ours), facts_.theirs
+    root, theirs = _root_advice(facts_.ours), facts_.theirs
     with_library = ""
     if facts_.scope and not watched:
         with_library = f" if it runs with the library (kernel.yama.ptrace_scope is {facts_.scope})"
@@ -227,9 +227,12 @@ def _yama_text(facts_: AccessFacts, watched: bool) -> str:
     if facts_.scope >= _NOBODY:
         tracers, remedies = "nobody until the next boot", []
     elif facts_.scope == _ANCESTORS:
-        tracers, remedies = "root and its ancestors alone", [_as_root(facts_.ours), "set that to 0"]
+        tracers, remedies = (
+            "root and its ancestors alone",
+            [_root_advice(facts_.ours), "set that to 0"],
+        )
     else:
-        tracers, remedies = "root alone", [_as_root(facts_.ours), "set that to 0"]
+        tracers, remedies = "root alone", [_root_advice(facts_.ours), "set that to 0"]
     if not watched:
         remedies.append(HOW_TO_PRELOAD)
     elif facts_.scope == _ANCESTORS:
@@ -241,12 +244,12 @@ def _yama_text(facts_: AccessFacts, watched: bool) -> str:
     )
 
 
-def as_root() -> str:
+def root_advice() -> str:
     """Return the advice to run locktop with root's rights."""
-    return _as_root(procfs.credentials("self"))
+    return _root_advice(procfs.credentials("self"))
 
 
-def _as_root(ours: Credentials) -> str:
+def _root_advice(ours: Credentials) -> str:
     if ours.uids[1]:
         return "run locktop as root"
     if ours.effective & _CAP_SYS_PTRACE:

@@ -54,9 +54,9 @@ def _details(pid: int, name: str, arguments: tuple[int, ...]) -> str:
     if name in _OF_TIME:
         return _time(pid, name, arguments)
     if name in ("poll", "ppoll"):
-        return _polled(pid, arguments[0], arguments[1])
+        return _poll_details(pid, arguments[0], arguments[1])
     if name == "wait4" or name == "waitid":
-        return _awaited(name, arguments)
+        return _wait_details(name, arguments)
     return ""
 
 
@@ -81,14 +81,14 @@ def _time(pid: int, name: str, arguments: tuple[int, ...]) -> str:
     return f"{seconds + nanoseconds / 1e9:.6g} s"
 
 
-def _polled(pid: int, address: int, count: int) -> str:
+def _poll_details(pid: int, address: int, count: int) -> str:
     raw = process_memory.read(pid, address, min(count, _MAX_POLLED) * _POLLED.size)
     descriptions = [_descriptor(pid, fd) for fd, _, _ in _POLLED.iter_unpack(raw) if fd >= 0]
     more = f", and {count - _MAX_POLLED} more" if count > _MAX_POLLED else ""
     return ", ".join(descriptions) + more
 
 
-def _awaited(name: str, arguments: tuple[int, ...]) -> str:
+def _wait_details(name: str, arguments: tuple[int, ...]) -> str:
     child = arguments[0] if name == "wait4" else arguments[1]
     child = child - (1 << 32) if child & 1 << 31 else child
     return f"process {child}" if child > 0 else "any child"

@@ -67,7 +67,7 @@ def _is_hidden(pid: int) -> bool:
 def _hidden(pid: int) -> LocktopError:
     return LocktopError(
         f"process {pid} is hidden from this user, because /proc is mounted with hidepid;"
-        f" {ptrace_access.as_root()}, or as a member of the group that the mount's gid= names"
+        f" {ptrace_access.root_advice()}, or as a member of the group that the mount's gid= names"
     )
 
 

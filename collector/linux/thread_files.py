@@ -209,7 +209,7 @@ class ThreadFiles:
         self._free += range(count - 1, before - 1, -1)
 
     def _record(self, slot: int) -> TaskRecord | None:
-        raw = _RAW.at(self._data, slot * _RAW.size)
+        raw = _RAW.unpack(self._data, slot * _RAW.size)
         if raw.known & _EXISTS:
             return raw
         self._forget(self._tids[slot])

@@ -276,13 +276,13 @@ class KernelThreads:
         """
         wanted = {tid: self.kernel_tid(tid) for tid in tids}
         moments = {}
-        for tid, raw in zip(wanted, self._with_calls(list(wanted.values())), strict=True):
+        for tid, raw in zip(wanted, self._read_with_calls(list(wanted.values())), strict=True):
             if raw is not None and (state := chr(raw.state)) not in "ZX":
                 call = _call(raw.call[: raw.call_size]) if raw.call_size else _REFUSED
                 moments[tid] = ThreadMoment(state, call, (raw.ran_ns, raw.queued_ns, raw.runs))
         return moments
 
-    def _with_calls(self, kernel_tids: Sequence[int]) -> list[TaskRecord | None]:
+    def _read_with_calls(self, kernel_tids: Sequence[int]) -> list[TaskRecord | None]:
         """Read the threads' files, with calls unless the kernel refuses them."""
         if time.monotonic() >= self._refused_until:
             try:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from locktop.collector.model.figures import longest, total
-from locktop.collector.model.histograms import Histogram, merged, percentile_s
+from locktop.collector.model.histograms import Histogram, merge, percentile_s
 from locktop.collector.model.kinds import Kind, ThreadState
 from locktop.collector.model.lock_figures import LOCK_FIGURES, LockFigures
 from locktop.collector.model.locks import Lock, LockRates
@@ -73,12 +73,12 @@ class LockClass(_LazySums, frozen=True, dict=True):
     @cached_property
     def wait_histogram(self) -> Histogram | None:
         """As in Lock, of the waits for all locks."""
-        return merged(lock.wait_histogram for lock in self.members)
+        return merge(lock.wait_histogram for lock in self.members)
 
     @cached_property
     def hold_histogram(self) -> Histogram | None:
         """As in Lock, of the holds of all locks."""
-        return merged(lock.hold_histogram for lock in self.members)
+        return merge(lock.hold_histogram for lock in self.members)
 
     @cached_property
     def wait_p50_s(self) -> float | None:
@@ -177,7 +177,7 @@ class ThreadGroup(Struct, frozen=True, dict=True):  # dict: for the cached prope
     @cached_property
     def wait_histogram(self) -> Histogram | None:
         """The waits in contention of all threads by length."""
-        return merged(thread.wait_histogram for thread in self.threads)
+        return merge(thread.wait_histogram for thread in self.threads)
 
     @cached_property
     def wait_p50_s(self) -> float | None:

@@ -92,7 +92,7 @@ class Histogram:
         counts = _counts((self,))
         for bucket, count in zip(before.buckets, before.counts, strict=True):
             counts[bucket] -= count
-        return _of_counts(counts, self.hz, max(self.left_out - before.left_out, 0))
+        return _histogram(counts, self.hz, max(self.left_out - before.left_out, 0))
 
     def check(self) -> None:
         """Raise ValueError for the fields of a stranger that are no histogram."""
@@ -136,7 +136,7 @@ class PackedHistogram(Histogram):
         count = len(self._packed) // _PACKED_SIZE
         return struct.unpack_from(f"={count}Q", self._packed, count)
 
-    def unpacked(self) -> PlainHistogram:
+    def unpack(self) -> PlainHistogram:
         """Return the same histogram with its fields."""
         return PlainHistogram(
             buckets=self.buckets, counts=self.counts, hz=self.hz, left_out=self.left_out
@@ -144,11 +144,11 @@ class PackedHistogram(Histogram):
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, PackedHistogram):
-            return self.unpacked() == other.unpacked()
-        return self.unpacked() == other
+            return self.unpack() == other.unpack()
+        return self.unpack() == other
 
     def __hash__(self) -> int:
-        return hash(self.unpacked())
+        return hash(self.unpack())
 
 
 # A saved snapshot has plain ones.
@@ -164,12 +164,12 @@ def percentile_s(histogram: Histogram | None, percent: int, max_s: float | None)
     return length_s if length_s is None or max_s is None else min(length_s, max_s)
 
 
-def merged(histograms: Iterable[Histogram | None]) -> Histogram | None:
+def merge(histograms: Iterable[Histogram | None]) -> Histogram | None:
     """Return the sum of the histograms of one process; None if there are none."""
     parts = [histogram for histogram in histograms if histogram is not None]
     if len(parts) < 2:
         return parts[0] if parts else None
-    return _of_counts(_counts(parts), parts[0].hz, sum(part.left_out for part in parts))
+    return _histogram(_counts(parts), parts[0].hz, sum(part.left_out for part in parts))
 
 
 def _counts(histograms: Iterable[Histogram]) -> list[int]:
@@ -181,7 +181,7 @@ def _counts(histograms: Iterable[Histogram]) -> list[int]:
     return counts
 
 
-def _of_counts(counts: list[int], hz: float, left_out: int) -> Histogram | None:
+def _histogram(counts: list[int], hz: float, left_out: int) -> Histogram | None:
     buckets = tuple([bucket for bucket, count in enumerate(counts) if count > 0])
     if not buckets:
         return None

@@ -65,7 +65,7 @@ class Blame(Struct, frozen=True, gc=False):
         return not self.tid and not self.site
 
     @property
-    def nameless(self) -> str:
+    def holder_label(self) -> str:
         """The text for a holder that is no thread with a name; "" for a thread with a name."""
         if self.tid:
             return ""

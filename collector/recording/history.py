@@ -310,7 +310,7 @@ class History:
 
 
 def _packed(slots: SlotBatch) -> PackedSlots:
-    dense = replace(slot_batch.packed(slots), lost=0)  # the losses have a list of their own
+    dense = replace(slot_batch.pack(slots), lost=0)  # the losses have a list of their own
     data = msgspec.msgpack.encode(dense)
     return PackedSlots(
         time_ns=slots.time_ns,

@@ -109,9 +109,9 @@ class MemoryKeeper:
     def add_slots(self, slots: SlotBatch) -> None:
         """Add ring records of a stream, before the snapshot that came after them."""
         self._history.add_slots(slots)
-        long_waits = slot_batch.waited(slots, LONG_WAIT_S)
+        long_waits = slot_batch.long_waits(slots, LONG_WAIT_S)
         if long_waits.records:
-            self._long_waits = slot_batch.joined(self._long_waits, long_waits, MAX_LONG_BYTES)
+            self._long_waits = slot_batch.join(self._long_waits, long_waits, MAX_LONG_BYTES)
 
     def save(self, path: Path) -> None:
         """Write all that is kept to a new file. Raises NotWrittenError."""

@@ -78,7 +78,7 @@ class NotableMoments:
             slots: the ring records since the scan before, if the source has any.
         """
         if slots is not None:
-            long = slot_batch.decode(slot_batch.waited(slots, self._wait_s))
+            long = slot_batch.decode(slot_batch.long_waits(slots, self._wait_s))
             self._waiting = [*self._waiting, *long][-_MAX_WAITING:]
         self._unnamed = self._unnamed + 1 if snapshot.names_left else 0
         scan = _Scan(snapshot)

@@ -226,4 +226,4 @@ class Recorder:
                 before = self._long_waits.records if self._long_waits is not None else b""
                 records = (before + drained.long_waits.records)[-_MAX_LONG_BYTES:]
                 # One clock: the later batch tells the times of both.
-                self._long_waits = slot_batch.with_records(slots, records)
+                self._long_waits = slot_batch.replace_records(slots, records)

@@ -88,7 +88,7 @@ class RecordingWriter:
 
     def add_slots(self, slots: SlotBatch) -> None:
         """Append ring records, packed."""
-        slots = slot_batch.packed(slots)
+        slots = slot_batch.pack(slots)
         data = msgspec.msgpack.encode(slots)
         first_ns = slot_batch.first_ns(slots)
         self._add(FrameType.SLOTS, frame_format.packed(data), len(data), slots.time_ns, first_ns)

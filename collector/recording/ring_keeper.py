@@ -139,7 +139,7 @@ class RingKeeper:
             self._batches += 1
             self._changed.notify_all()
             if drained.long_waits.records:
-                self._long_waits = slot_batch.joined(
+                self._long_waits = slot_batch.join(
                     self._long_waits, drained.long_waits, MAX_LONG_BYTES
                 )
 

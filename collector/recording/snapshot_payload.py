@@ -43,7 +43,7 @@ def _encoded(value: object) -> Any:
     if isinstance(value, LazyBlame):
         return ()
     if isinstance(value, PackedHistogram):
-        return value.unpacked()
+        return value.unpack()
     raise NotImplementedError(type(value).__name__)
 
 

@@ -139,8 +139,8 @@ class TimeLineReader:
                 stacks={**self._stacks, **newest.stacks},
                 sites={**self._sites, **newest.sites},
             )
-            waits = timeline_waits.joined(
-                timeline_waits.classified(records, snapshot),
+            waits = timeline_waits.join(
+                timeline_waits.classify(records, snapshot),
                 timeline_waits.waits_in_scans(samples),
             )
             return TimeLine(
@@ -156,7 +156,7 @@ class TimeLineReader:
                 is_sampled=newest.is_sampled,
                 snapshot=snapshot,
                 lost_records=self._lost(samples, from_ns, to_ns),
-                holds=timeline_holds.by_lock(waits, samples),
+                holds=timeline_holds.holds_by_lock(waits, samples),
             )
 
     def read_span(self, from_ns: int, to_ns: int, lock: int = 0) -> Snapshot:

@@ -96,29 +96,29 @@ class CallTrees:
         """Copy all trees again: dlclose() has flagged functions."""
         self._known.clear()
 
-    def of_thread(self, block: int) -> RawCallTree | None:
+    def thread_tree(self, block: int) -> RawCallTree | None:
         """Return the tree of the thread whose block is at the offset ``block``; None: it has none.
 
         Raises:
             LocktopError: the file is damaged.
         """
         data = self._memory.read(block, _OWNER.size)
-        owner = _OWNER.at(data)
+        owner = _OWNER.unpack(data)
         if self._owners.setdefault(owner.calls, block) != block and owner.calls:
             raise self._memory.broken("two threads have the same call tree")
-        tree = self._of(owner.calls, lib.LT_CALLS_NODES) if owner.calls else None
+        tree = self._tree(owner.calls, lib.LT_CALLS_NODES) if owner.calls else None
         return tree._replace(waited=owner.waited) if tree is not None else None
 
-    def of_ended(self) -> RawCallTree | None:
+    def ended_tree(self) -> RawCallTree | None:
         """Return the tree of all threads that have ended; None: there is none.
 
         Raises:
             LocktopError: the file is damaged.
         """
         head_at = int.from_bytes(self._memory.read(_ENDED_AT, 8), layout.BYTE_ORDER)
-        return self._of(head_at, lib.LT_CALLS_NODES_ENDED) if head_at else None
+        return self._tree(head_at, lib.LT_CALLS_NODES_ENDED) if head_at else None
 
-    def _of(self, head_at: int, max_nodes: int) -> RawCallTree | None:
+    def _tree(self, head_at: int, max_nodes: int) -> RawCallTree | None:
         for attempt in range(_ATTEMPTS):
             seq = self._memory.retire_seq()
             tree = self._copy(head_at, max_nodes, attempt == _ATTEMPTS - 1)
@@ -157,7 +157,7 @@ class CallTrees:
         return RawCallTree(head, nodes, after[:still_open], now)
 
     def _frames(self, head_at: int) -> tuple[CallsHead, list[OpenCall]]:
-        head = _HEAD.at(self._memory.read(head_at, _HEAD.size))
+        head = _HEAD.unpack(self._memory.read(head_at, _HEAD.size))
         depth = min(head.depth, head.depth_room, lib.LT_CALLS_DEPTH_MAX + 1)
         if depth <= 1 or not head.frames:
             return head, []

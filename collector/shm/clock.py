@@ -52,7 +52,7 @@ class Clock:
         """Return the current reading, in ticks."""
         return int(lib.lt_reader_ticks(self.kind))
 
-    def with_wall_time(self) -> tuple[int, int]:
+    def now_with_wall_time(self) -> tuple[int, int]:
         """Return the ticks and the time since 1970 in nanoseconds, of the same moment."""
         # The kernel may suspend this thread between two readings, even for milliseconds.
         readings = [(time.time_ns(), self.now(), time.time_ns()) for _ in range(_READINGS)]

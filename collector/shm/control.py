@@ -70,7 +70,7 @@ class ControlPage:
         data = os.pread(self._fd, layout.CONTROL.size, lib.LT_CONTROL_OFFSET)
         if len(data) != layout.CONTROL.size:
             raise OSError(errno.EIO, "the file was cut off")
-        return layout.CONTROL.at(data)
+        return layout.CONTROL.unpack(data)
 
     def put(self, field: str, value: int) -> None:
         """Write one field of struct lt_control."""
@@ -97,7 +97,7 @@ def set_level(memory: SharedMemory, name: str) -> str:
     try:
         page = ControlPage(memory)
     except OSError as error:
-        raise LocktopError(f"cannot set the level: {not_writable_reason(memory, error)}") from error
+        raise LocktopError(f"cannot set the level: {write_refusal(memory, error)}") from error
     try:
         control = page.read()
         page.put("claim_pid", 0)  # a claim on a dormant process would raise the level again
@@ -119,7 +119,7 @@ def set_calls(memory: SharedMemory, wanted: bool) -> bool:
     try:
         page = ControlPage(memory)
     except OSError as error:
-        raise LocktopError(f"cannot set the calls: {not_writable_reason(memory, error)}") from error
+        raise LocktopError(f"cannot set the calls: {write_refusal(memory, error)}") from error
     try:
         before = page.read().calls
         if counts_calls(before) is not wanted:
@@ -136,7 +136,7 @@ def counts_calls(calls: int) -> bool:
     return bool(calls & lib.LT_CALLS_ON)
 
 
-def not_writable_reason(memory: SharedMemory, error: OSError) -> str:
+def write_refusal(memory: SharedMemory, error: OSError) -> str:
     """Return why the page could not be opened, as a part of a message."""
     if error.errno not in (errno.EACCES, errno.EPERM):
         return f"{memory.path}: {reason_of(error)}"
@@ -171,7 +171,7 @@ class Claim:
         try:
             self._page = ControlPage(memory)
         except OSError as error:
-            reason = not_writable_reason(memory, error)
+            reason = write_refusal(memory, error)
             self.note = f"the process is dormant and cannot be woken: {reason}"
             return
         self._renew()
@@ -227,8 +227,7 @@ class WantedHolds:
             self._page = ControlPage(memory)
         except OSError as error:
             self.note = (
-                "holds that began without a wait are known in part:"
-                f" {not_writable_reason(memory, error)}"
+                f"holds that began without a wait are known in part: {write_refusal(memory, error)}"
             )
 
     def renew(self) -> None:

@@ -121,7 +121,7 @@ def decode_marks(data: bytes) -> tuple[list[RawMark], int]:
     return marks, len(data) // SIZE - len(marks)
 
 
-def waited(data: bytes, ticks: int) -> bytes:
+def long_waits(data: bytes, ticks: int) -> bytes:
     """Return the records that waited at least so many ticks, which may be a few of a million.
 
     Args:

@@ -60,24 +60,24 @@ class LineSums:
         return int(lib.lt_fold_retired_lines(lines, size, args.sums, args.sum_count, sums))
 
     @property
-    def of_rows(self) -> Any:
+    def lock_lines(self) -> Any:
         """The struct lt_lines_of_locks for lt_pick_locks()."""
         return self._of_locks
 
-    def of(self, lock: int, part: int) -> bytes:
+    def packed_histogram(self, lock: int, part: int) -> bytes:
         """Return the waits (``WAITS``) or holds (``HOLDS``) of a lock, see PackedHistogram."""
         packed = self._known.get((lock, part))
         if packed is None and lock < self._of_locks.count:
             count = lib.lt_pick_histogram(
                 self._of_locks.lines, self._by_lock + lock, part, self._counts, self._buckets
             )
-            packed = self._known[lock, part] = self._picked(count)
+            packed = self._known[lock, part] = self._pick(count)
         return packed or b""
 
-    def of_last_thread(self) -> bytes:
+    def last_thread_histogram(self) -> bytes:
         """Return the waits in contention of the thread that was read last, in the same form."""
         ffi.memmove(self._counts, self._sums.waits, 8 * BUCKETS)
-        return self._picked(lib.lt_pick_counts(self._counts, self._buckets))
+        return self._pick(lib.lt_pick_counts(self._counts, self._buckets))
 
-    def _picked(self, count: int) -> bytes:
+    def _pick(self, count: int) -> bytes:
         return b"".join((ffi.buffer(self._buckets, count), ffi.buffer(self._counts, 8 * count)))

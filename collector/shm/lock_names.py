@@ -30,7 +30,7 @@ class ProgramLockNames:
         data = self._entries.copy()
         names = {}
         for start in range(0, len(data), layout.NAME.size):
-            entry = layout.NAME.at(data, start)
+            entry = layout.NAME.unpack(data, start)
             if entry.seq & 1:  # the target changes the entry: the next scan reads the rest
                 changed = self._changed
                 former = self._names.get(entry.key)
@@ -41,7 +41,7 @@ class ProgramLockNames:
         self._names, self._changed = names, changed
         self.version += 1
 
-    def of(self, key: int) -> str:
+    def name(self, key: int) -> str:
         """Return the name of a lock, "" if the program gave none.
 
         ``key``: the lock's address, with enum lt_kind in the top byte.

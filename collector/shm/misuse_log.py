@@ -38,16 +38,17 @@ class MisuseLog:
             self._entries.refresh()
             data = self._entries.copy()
             entries = [
-                layout.MISUSE.at(data, start) for start in range(0, len(data), layout.MISUSE.size)
+                layout.MISUSE.unpack(data, start)
+                for start in range(0, len(data), layout.MISUSE.size)
             ]
-            self._known = _merged(entries)
+            self._known = _merge(entries)
 
     @property
     def locks(self) -> frozenset[int]:
         """The ids of the locks. Such a lock may have no other figures."""
         return frozenset(entry.lock for entry in self._known)
 
-    def of(self, now: int) -> tuple[Misuse, ...]:
+    def misuses(self, now: int) -> tuple[Misuse, ...]:
         """Return the misuses, the oldest first. ``now``: reading of the target's clock, ticks."""
         return tuple(
             Misuse(
@@ -63,7 +64,7 @@ class MisuseLog:
         )
 
 
-def _merged(entries: list[layout.MisuseRecord]) -> list[layout.MisuseRecord]:
+def _merge(entries: list[layout.MisuseRecord]) -> list[layout.MisuseRecord]:
     """Return one entry for each misuse: two threads may have made an entry each for the same."""
     merged: dict[tuple[int, int, int], layout.MisuseRecord] = {}
     for entry in entries:

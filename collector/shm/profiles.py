@@ -79,7 +79,10 @@ class ProfileTable:
         room = self._memory.max_bytes  # no two profiles have the same counts
         for index in range(self._entries.count):
             offset = index * layout.PROFILE.size
-            entry, again = layout.PROFILE.at(first, offset), layout.PROFILE.at(second, offset)
+            entry, again = (
+                layout.PROFILE.unpack(first, offset),
+                layout.PROFILE.unpack(second, offset),
+            )
             if entry.seq != again.seq or entry.seq & 1 or entry.state not in _STATES:
                 continue
             if 8 * entry.bucket_count > room:
@@ -94,7 +97,7 @@ class ProfileTable:
     def _is_same(self, index: int, entry: layout.ProfileRecord) -> bool:
         """Tell whether the entry still is of this profile, so that the counts are its own."""
         offset = next(islice(self._entries.offsets(), index, None))
-        now = layout.PROFILE.at(self._memory.read(offset, layout.PROFILE.size))
+        now = layout.PROFILE.unpack(self._memory.read(offset, layout.PROFILE.size))
         if now.seq == entry.seq:
             return True
         self._known.pop(index, None)
@@ -144,7 +147,9 @@ class ProfileTable:
             return ()
         start = index * layout.PROFILE.size + layout.PROFILE_REGIONS_AT
         size = layout.PROFILE_REGION.size
-        raw = [layout.PROFILE_REGION.at(data, start + i * size) for i in range(entry.region_count)]
+        raw = [
+            layout.PROFILE_REGION.unpack(data, start + i * size) for i in range(entry.region_count)
+        ]
         if any(not region.size or region.start + region.size > _END_OF_ADDRESSES for region in raw):
             return ()
         return tuple(
@@ -176,12 +181,14 @@ class ProfileTable:
             ffi.from_buffer("uint64_t[]", data), entry.bucket_count, picked, len(picked), left_out
         )
         rows = layout.BUCKET.each(bytes(ffi.buffer(picked, count * layout.BUCKET.size)))
-        buckets = _Buckets(_addressed(rows, regions, sizes, entry.bucket_size), int(left_out[0]))
+        buckets = _Buckets(
+            _locate_buckets(rows, regions, sizes, entry.bucket_size), int(left_out[0])
+        )
         self._known[index] = _Known(key, buckets)
         return buckets
 
 
-def _addressed(
+def _locate_buckets(
     rows: list[layout.BucketRecord],
     regions: tuple[ProfileRegion, ...],
     sizes: list[int],
@@ -198,7 +205,7 @@ def _addressed(
     return tuple(buckets)
 
 
-def with_functions(
+def name_functions(
     profiles: tuple[SelfProfile, ...], names: dict[int, str]
 ) -> tuple[SelfProfile, ...]:
     """Return the profiles with the functions of their regions. ``names``: by address."""

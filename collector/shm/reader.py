@@ -206,10 +206,10 @@ class Reader:
     def held_list(self, thread: RawThread) -> tuple[HeldRecord, ...]:
         """Return a thread's held list, as read now; empty if the block has another thread."""
         data = memoryview(self._memory.read(thread.offset, layout.THREAD.size))
-        block = layout.THREAD.at(data)
+        block = layout.THREAD.unpack(data)
         if (block.tid, block.birth) != (thread.block.tid, thread.block.birth):
             return ()
-        return self._held(block, thread.offset, data)
+        return self._held_records(block, thread.offset, data)
 
     def owned_semaphores(self, candidates: Iterable[tuple[int, int]]) -> set[int]:
         """Return the semaphores that a thread has acquired once more than the thread posted them.
@@ -312,12 +312,12 @@ class Reader:
 
     def _raw_thread(self, table_sums: TableSums, index: int) -> RawThread:
         """Return the thread that was read last."""
-        offset, block = self._offsets[index], layout.THREAD.at(table_sums.block)
+        offset, block = self._offsets[index], layout.THREAD.unpack(table_sums.block)
         wait = table_sums.wait()
         held: tuple[HeldRecord, ...] = ()
         # A thread that has not seen the present epoch may have missed releases.
         if block.held_top and (wait or block.mode >> 8 == self._mode >> 8):
-            held = self._held(block, offset, table_sums.block)
+            held = self._held_records(block, offset, table_sums.block)
             if wait is not None and not self._is_still(wait, block, offset):
                 wait = None
         *sums, _, left_out, use_count = table_sums.thread_sums()
@@ -350,7 +350,9 @@ class Reader:
             == wait.seq
         )
 
-    def _held(self, block: ThreadBlock, offset: int, data: memoryview) -> tuple[HeldRecord, ...]:
+    def _held_records(
+        self, block: ThreadBlock, offset: int, data: memoryview
+    ) -> tuple[HeldRecord, ...]:
         count = min(min(block.held_top, block.held_size) // layout.HELD.size, _MAX_HELD)
         if not count or not block.held:
             return ()
@@ -360,7 +362,7 @@ class Reader:
         ):  # moved to a larger list
             data = memoryview(self._memory.read(block.held, count * layout.HELD.size))
             start = 0
-        entries = [layout.HELD.at(data, start + i * layout.HELD.size) for i in range(count)]
+        entries = [layout.HELD.unpack(data, start + i * layout.HELD.size) for i in range(count)]
         return tuple(
             entry if entry.flags & _SINCE_IS_SET else entry._replace(since=0)
             for entry in entries
@@ -375,7 +377,7 @@ class Reader:
         """Add the call sites of ended threads, and of waits that are not recorded yet."""
         for row in rows:
             if row.sites:
-                ended = self._retired_sites.of(row)
+                ended = self._retired_sites.sites(row)
                 sums.add_sites(ended.sums)
                 sums.add_charges(ended.charges)
         for thread in threads:
@@ -399,13 +401,13 @@ class Reader:
             before,
             self._before_count,
             ffi.from_buffer("uint8_t[]", wanted),
-            lines.of_rows,
+            lines.lock_lines,
             self._rows,
             MAX_ROWS,
             left_out,
         )
         data = memoryview(ffi.buffer(self._rows, written * layout.LOCK_ROW.size))
-        rows = [layout.LOCK_ROW.at(data, i * layout.LOCK_ROW.size) for i in range(written)]
+        rows = [layout.LOCK_ROW.unpack(data, i * layout.LOCK_ROW.size) for i in range(written)]
         return rows, int(left_out[0])
 
 

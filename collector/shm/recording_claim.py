@@ -51,7 +51,7 @@ class RecordingClaim:
         try:
             self._page = page = ControlPage(self._memory)
         except OSError as error:
-            reason = control.not_writable_reason(self._memory, error)
+            reason = control.write_refusal(self._memory, error)
             raise LocktopError(f"cannot set the level: {reason}") from error
         try:
             now = page.read()

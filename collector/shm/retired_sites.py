@@ -33,7 +33,7 @@ class RetiredSites:
             self._known.clear()
             self._retired_at = retire_seq
 
-    def of(self, row: LockRow) -> PackedSites:
+    def sites(self, row: LockRow) -> PackedSites:
         """Return the call sites at a lock. Raises LocktopError for a damaged file."""
         entry = self._known.get(row.lock)
         if entry is None or entry[0] != row.sites:
@@ -45,7 +45,7 @@ class RetiredSites:
         for _ in range(_MAX_SITES):
             if not offset:
                 break
-            site = layout.RETIRED_SITE.at(self._memory.read(offset, layout.RETIRED_SITE.size))
+            site = layout.RETIRED_SITE.unpack(self._memory.read(offset, layout.RETIRED_SITE.size))
             sums.append(
                 layout.SITE_SUM.pack(
                     SiteSum(

@@ -157,7 +157,7 @@ class _FileRings:
             if not counts_from_begin:
                 self._args.lost = 0
             if self._args.count or self._args.marked or self._args.lost:
-                self._first.append(self._drained(_MAX_FIRST_LONG))
+                self._first.append(self._drain(_MAX_FIRST_LONG))
             if not self._args.has_more:
                 break
 
@@ -178,12 +178,12 @@ class _FileRings:
             return self._first.popleft()
         self._copy(within_s, longest_pause_s)
         self.has_more = bool(self._args.has_more)
-        return self._drained()
+        return self._drain()
 
     def nothing(self) -> Drained:
         """Return no records."""
         self._args.count = self._args.marked = self._args.damaged = self._args.lost = 0
-        return self._drained()
+        return self._drain()
 
     def _copy(self, within_s: float, longest_pause_s: float) -> None:
         args = self._args
@@ -200,7 +200,7 @@ class _FileRings:
         if lib.lt_drain_rings(args) != lib.LT_DRAIN_DONE:
             raise self._memory.broken("a ring lies outside of it")
 
-    def _drained(self, max_long: int = _MAX_LONG) -> Drained:
+    def _drain(self, max_long: int = _MAX_LONG) -> Drained:
         clock, count = self._clock, int(self._args.count)
         clock.calibrate()
         size = lib.lt_pack_records(self._records, count, self._packed)
@@ -209,7 +209,7 @@ class _FileRings:
             self._records, count, clock.ticks(LONG_WAIT_S), long_ones, max_long
         )
         marks = bytes(ffi.buffer(self._marks, int(self._args.marked) * event_ring.SIZE))
-        ticks, time_ns = clock.with_wall_time()
+        ticks, time_ns = clock.now_with_wall_time()
         slots = SlotBatch(
             ticks=ticks,
             time_ns=time_ns,
@@ -221,7 +221,7 @@ class _FileRings:
             marks=marks,
         )
         raw = bytes(ffi.buffer(long_ones, number * event_ring.SIZE))
-        return Drained(slots=slots, long_waits=slot_batch.with_records(slots, raw))
+        return Drained(slots=slots, long_waits=slot_batch.replace_records(slots, raw))
 
     def _first_start(self) -> int:
         """Return when the earliest record or mark began, ticks; 0: there is none."""

@@ -104,7 +104,7 @@ class SharedMemory:
 
     def header(self) -> layout.Header:
         """Return the present scalars of the header."""
-        return layout.HEADER.at(self.read(0, layout.HEADER.size))
+        return layout.HEADER.unpack(self.read(0, layout.HEADER.size))
 
     def retire_seq(self) -> int:
         """Return the sequence count that is odd while the target moves a dead thread's figures."""
@@ -112,7 +112,7 @@ class SharedMemory:
 
     def control(self) -> layout.Control:
         """Return the control page."""
-        return layout.CONTROL.at(self.read(native.lib.LT_CONTROL_OFFSET, layout.CONTROL.size))
+        return layout.CONTROL.unpack(self.read(native.lib.LT_CONTROL_OFFSET, layout.CONTROL.size))
 
 
 class GrowingArray:
@@ -132,7 +132,7 @@ class GrowingArray:
         Raises: LocktopError for a damaged file.
         """
         raw = self._memory.read(self._at, layout.ARRAY.size)
-        head = layout.ARRAY.at(raw)
+        head = layout.ARRAY.unpack(raw)
         offsets = layout.chunk_offsets(raw)
         if head.element_size != self._element_size or not 0 < head.first <= 1 << 20:
             raise self._memory.broken("an array's elements have another size")

@@ -61,18 +61,18 @@ class SlotBatch(Struct, array_like=True, frozen=True):
         return not (self.records or self.marks or self.lost)
 
 
-def with_records(batch: SlotBatch, records: bytes) -> SlotBatch:
+def replace_records(batch: SlotBatch, records: bytes) -> SlotBatch:
     """Return a batch of the same moment with other slots, which are not packed, without marks."""
     return replace(batch, records=records, first=0, packed=0, lost=0, marks=b"")
 
 
-def without_marks(batch: SlotBatch) -> SlotBatch:
+def drop_marks(batch: SlotBatch) -> SlotBatch:
     """Return the batch without its marks."""
     # Without records, ``first`` may be the time of a mark.
     return replace(batch, marks=b"", first=batch.first if batch.records else 0)
 
 
-def packed(batch: SlotBatch) -> SlotBatch:
+def pack(batch: SlotBatch) -> SlotBatch:
     """Return the batch with packed slots, in a tenth of the bytes. Damaged slots are left out."""
     if batch.packed or not batch.records:
         return batch
@@ -89,20 +89,20 @@ def packed(batch: SlotBatch) -> SlotBatch:
 
 def parts(batch: SlotBatch, count: int) -> Iterator[SlotBatch]:
     """Yield a batch in parts of at most ``count`` records, packed. The first has the losses."""
-    if packed(batch).packed <= count:
-        yield packed(batch)
+    if pack(batch).packed <= count:
+        yield pack(batch)
         return
     data, size = slots(batch), count * event_ring.SIZE
     for start in range(0, len(data), size):
-        part = packed(with_records(batch, data[start : start + size]))
+        part = pack(replace_records(batch, data[start : start + size]))
         yield part if start else replace(part, lost=batch.lost)
 
 
-def joined(before: SlotBatch | None, later: SlotBatch, max_bytes: int) -> SlotBatch:
+def join(before: SlotBatch | None, later: SlotBatch, max_bytes: int) -> SlotBatch:
     """Return the last ``max_bytes`` of two batches of one clock, which are not packed."""
     records = (before.records if before is not None else b"") + later.records
     # The later batch tells the times of both.
-    return with_records(later, records[-max_bytes:])
+    return replace_records(later, records[-max_bytes:])
 
 
 def slots(batch: SlotBatch) -> bytes:
@@ -122,10 +122,10 @@ def slots(batch: SlotBatch) -> bytes:
     return bytes(ffi.buffer(to))
 
 
-def waited(batch: SlotBatch, wait_s: float) -> SlotBatch:
+def long_waits(batch: SlotBatch, wait_s: float) -> SlotBatch:
     """Return the records of waits of at least ``wait_s`` seconds, above 0. They are not packed."""
     ticks = max(1, round(wait_s * batch.hz))
-    return with_records(batch, event_ring.waited(slots(batch), ticks))
+    return replace_records(batch, event_ring.long_waits(slots(batch), ticks))
 
 
 def first_ns(batch: SlotBatch) -> int:
@@ -179,7 +179,7 @@ def decode_marks(batch: SlotBatch, from_ns: int, to_ns: int) -> list[MarkRecord]
 def _pick_span(batch: SlotBatch, from_ns: int, to_ns: int) -> SlotBatch:
     """Return the slots of a batch that touch a span, and some around it."""
     if not 1 <= batch.hz <= 1e12:
-        return with_records(batch, b"")
+        return replace_records(batch, b"")
     data = slots(batch)
     picked = _new_uncleared("uint8_t[]", max(len(data), 1))
     count = lib.lt_pick_span(
@@ -189,7 +189,7 @@ def _pick_span(batch: SlotBatch, from_ns: int, to_ns: int) -> SlotBatch:
         _ticks_at(batch, to_ns, _MARGIN),
         picked,
     )
-    return with_records(batch, bytes(ffi.buffer(picked, count * event_ring.SIZE)))
+    return replace_records(batch, bytes(ffi.buffer(picked, count * event_ring.SIZE)))
 
 
 def _ticks_at(batch: SlotBatch, time_ns: int, margin: int) -> int:

@@ -160,7 +160,7 @@ class TableSums:
 
     def wait(self) -> WaitBlock | None:
         """Return the wait of the thread that was read last."""
-        wait = layout.WAIT.at(self.block, layout.WAIT_AT)
+        wait = layout.WAIT.unpack(self.block, layout.WAIT_AT)
         return wait if wait.key and not wait.seq & 1 else None
 
     def thread_sums(self) -> tuple[int, ...]:
@@ -190,7 +190,7 @@ class TableSums:
         """
         if self.lines is None:
             return None
-        return self.lines.of_last_thread() if self.args.sum.counted else b""
+        return self.lines.last_thread_histogram() if self.args.sum.counted else b""
 
     def changed_threads(self, offsets: Any, seen: Any, now: Any, rings: Any) -> Iterator[int]:
         """Add the tables of all threads to the sums.

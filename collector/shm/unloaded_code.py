@@ -20,7 +20,7 @@ class UnloadedCode:
     def refresh(self) -> None:
         """Read the ranges. Raises LocktopError for a damaged file."""
         data = self._memory.read(layout.UNLOADED_AT, layout.UNLOADED_SIZE)
-        count = layout.UNLOADED.at(data).count
+        count = layout.UNLOADED.unpack(data).count
         ranges = layout.CODE_RANGE.each(data[layout.UNLOADED_RANGES_AT :])
         self._ranges = ranges[:count]
         self._is_complete = count <= _MAX_RANGES and all(

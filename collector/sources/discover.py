@@ -46,10 +46,10 @@ class NotPreloadedError(LocktopError):
         self.why = why
         #: Whether the process is young and has the library in LD_PRELOAD: it may still load the
         #: library.
-        self.is_young = procfs.age_s(target.start_time) < _YOUNG_S and _is_to_load_it(target.pid)
+        self.is_young = procfs.age_s(target.start_time) < _YOUNG_S and _loads_library(target.pid)
 
 
-def _is_to_load_it(pid: int) -> bool:
+def _loads_library(pid: int) -> bool:
     try:
         return LIBRARY.decode() in (procfs.environment(pid, "LD_PRELOAD") or "")
     except OSError:
@@ -73,7 +73,7 @@ def open_memory(target: Target) -> SharedMemory:
             continue
         except PermissionError:
             if not _is_strangers(path, target):
-                refused = refused or _not_opened(path, target)
+                refused = refused or _open_error(path, target)
         except OSError as error:
             refused = LocktopError(f"cannot open {path}: {reason_of(error)}")
     raise refused or NotPreloadedError(target, why_no_memory(target))
@@ -94,7 +94,7 @@ def paths(target: Target) -> list[str]:
     directories = [chosen] if (chosen := os.environ.get("LOCKTOP_DIR")) else []
     # locktop may not see the process's root, or the process had locktop's root when it made the
     # file.
-    for root in (f"{procfs.shared(target.pid)}/root", ""):
+    for root in (f"{procfs.shared_directory(target.pid)}/root", ""):
         directories += [root + directory for directory in theirs]
     return [os.path.join(directory, name) for directory in directories for name in names]
 
@@ -194,26 +194,26 @@ def check_mapped(memory: SharedMemory, target: Target) -> None:
     raise FileNotFoundError(memory.path)
 
 
-def not_visible_error(target: Target) -> LocktopError:
+def invisible_target_error(target: Target) -> LocktopError:
     """Return the error for a process whose files locktop may not even see."""
-    return _refused(target, to_trace=False)
+    return _refusal(target, to_trace=False)
 
 
-def not_traceable_error(target: Target) -> LocktopError:
+def untraceable_error(target: Target) -> LocktopError:
     """Return the error for a process that locktop may see, but whose memory it may not read."""
-    return _refused(target, to_trace=True)
+    return _refusal(target, to_trace=True)
 
 
-def _refused(target: Target, to_trace: bool) -> LocktopError:
+def _refusal(target: Target, to_trace: bool) -> LocktopError:
     why = ptrace_access.refusal(target.pid, user_name(target.uid), to_trace)
     return LocktopError(f"process {target} {why}")
 
 
-def _not_opened(path: str, target: Target) -> LocktopError:
+def _open_error(path: str, target: Target) -> LocktopError:
     try:
         owner = os.stat(path).st_uid
     except OSError:
-        return not_visible_error(target)
+        return invisible_target_error(target)
     # The file is older than the process's change of user.
     cure = "as that user or as root" if owner else "as root"
     return LocktopError(f"{path} belongs to user {user_name(owner)}; run locktop {cure}")
@@ -234,7 +234,7 @@ def why_no_memory(target: Target) -> str:
     try:
         maps = procfs.maps(target.pid)
     except PermissionError:
-        raise not_visible_error(target) from None
+        raise invisible_target_error(target) from None
     except OSError:
         return "it has just exited"
     reason = reason_left(maps)
@@ -244,7 +244,7 @@ def why_no_memory(target: Target) -> str:
         return f"{reason}; run it without ThreadSanitizer, or without Valgrind"
     if reason:
         return f"the library is loaded but could not start: {reason}; {remedy(reason)}"
-    if LIBRARY in maps and procfs.in_our_namespace(target.pid, "time") is False:
+    if LIBRARY in maps and procfs.shares_namespace(target.pid, "time") is False:
         return (
             "it runs in another time namespace, where it began at another time: its file is not"
             " found, nor could its times be compared; run locktop there"
@@ -277,7 +277,7 @@ def remedy(reason: str) -> str:
 def why_not_preloaded(pid: int) -> str:
     """Return why a process without the library has none, and the remedy."""
     try:
-        reason = preloadable.why_not_preloadable(f"{procfs.shared(pid)}/exe")
+        reason = preloadable.why_not_preloadable(f"{procfs.shared_directory(pid)}/exe")
         if not reason and procfs.gained_privilege(pid):
             reason = (
                 "it is setuid or has capabilities: the loader ignores a preloaded library there;"

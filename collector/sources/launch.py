@@ -16,7 +16,7 @@ def library(flavour: str = "") -> Path:
     Raises:
         LocktopError: this installation has no such library.
     """
-    return _installed("lib", f"liblocktop-{flavour}.so" if flavour else "liblocktop.so")
+    return _installed_path("lib", f"liblocktop-{flavour}.so" if flavour else "liblocktop.so")
 
 
 def include_directory() -> Path:
@@ -25,7 +25,7 @@ def include_directory() -> Path:
     Raises:
         LocktopError: this installation has no such file.
     """
-    return _installed("include", "locktop.h").parent
+    return _installed_path("include", "locktop.h").parent
 
 
 def link_flags() -> tuple[str, ...]:
@@ -37,11 +37,11 @@ def link_flags() -> tuple[str, ...]:
     Raises:
         LocktopError: this installation has no library.
     """
-    directory = _installed("lib", "liblocktop.so").parent
+    directory = _installed_path("lib", "liblocktop.so").parent
     return (f"-L{directory}", f"-Wl,-rpath,{directory}", "-Wl,--no-as-needed", "-llocktop")
 
 
-def _installed(kind: str, name: str) -> Path:
+def _installed_path(kind: str, name: str) -> Path:
     import locktop
 
     for directory in locktop.__path__:

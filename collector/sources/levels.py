@@ -38,7 +38,7 @@ class ProcessLevel(NamedTuple):
     level: str  # one of NAMES
 
 
-def described() -> str:
+def description() -> str:
     """Return all levels, one a line, indented."""
     return "\n".join(f"  {level.name:<10} {level.costs:>4}  {level.does}" for level in LEVELS)
 
@@ -47,7 +47,7 @@ def read_level(pid: int) -> ProcessLevel:
     """Return the level of a process. Raises LocktopError where that cannot be read."""
     from locktop.collector.shm import control
 
-    with _opened(pid) as (target, memory):
+    with _open(pid) as (target, memory):
         return ProcessLevel(str(target), control.level_name(memory.control()))
 
 
@@ -63,7 +63,7 @@ def set_level(pid: int, name: str) -> ProcessLevel:
     """
     from locktop.collector.shm import control
 
-    with _opened(pid) as (target, memory):
+    with _open(pid) as (target, memory):
         return ProcessLevel(str(target), control.set_level(memory, name))
 
 
@@ -72,7 +72,7 @@ def check_free(pid: int) -> None:
     from locktop.collector.shm import recording_claim
     from locktop.collector.shm.clock import Clock
 
-    with _opened(pid) as (_, memory):
+    with _open(pid) as (_, memory):
         recording_claim.check_free(memory, Clock(memory.header()), pid)
 
 
@@ -124,7 +124,7 @@ def counts_calls(pid: int) -> bool:
     """Return whether a process counts its function calls. Raises LocktopError."""
     from locktop.collector.shm import control
 
-    with _opened(pid) as (_, memory):
+    with _open(pid) as (_, memory):
         return control.counts_calls(memory.control().calls)
 
 
@@ -159,12 +159,12 @@ def set_calls(pid: int, wanted: bool) -> ProcessCalls:
     """
     from locktop.collector.shm import control
 
-    with _opened(pid) as (target, memory):
+    with _open(pid) as (target, memory):
         return ProcessCalls(str(target), control.set_calls(memory, wanted))
 
 
 @contextmanager
-def _opened(pid: int) -> Iterator[tuple[Target, SharedMemory]]:
+def _open(pid: int) -> Iterator[tuple[Target, SharedMemory]]:
     from locktop.collector.linux.target import find_process
     from locktop.collector.sources import discover
 

@@ -299,7 +299,7 @@ class Scan(ABC):
 
     def frames(self, stack: int) -> tuple[Frame, ...]:
         """Return the frames of a stack by its id; request the names that are missing."""
-        return self.probes.python.of(stack)
+        return self.probes.python.frames(stack)
 
     def add_stacks(self) -> None:
         """Fill in the frames of all stacks and call sites that the draft refers to."""
@@ -435,7 +435,7 @@ class Scan(ABC):
         """Fill in how many names are not read yet; a scan that waited for them says so."""
         has_waited = self.resolve or self.has_ended
         with_new = has_waited or self.watched.last is None
-        self.draft.names_left = self.probes.resolver.left(with_new)
+        self.draft.names_left = self.probes.resolver.count_left(with_new)
         if self.draft.names_left and has_waited:
             self.note(_NAMES_LEFT.format(left=self.draft.names_left, patience=self._patience_s))
 
@@ -460,7 +460,7 @@ class Scan(ABC):
         self.probes.resolver.set_reading(self.watched.reads_names)
         # The first picture of a screen comes before names, which take longer.
         is_urgent = is_first and not self.resolve and not self.has_ended
-        with self.probes.resolver.held() if is_urgent else nullcontext():
+        with self.probes.resolver.pause_reading() if is_urgent else nullcontext():
             return self._run_all(is_first)
 
     def _run_all(self, is_first: bool) -> Snapshot:

@@ -75,13 +75,13 @@ class Poller:
         try:
             self._last = self._source.scan()
         except LocktopError as error:
-            self._last = self._with_note(str(error))
+            self._last = self._add_note(str(error))
         # the user must see a fault of locktop; the thread must not end in silence
         except Exception as error:
-            self._last = self._with_note(f"locktop failed: {type(error).__name__}: {error}")
+            self._last = self._add_note(f"locktop failed: {type(error).__name__}: {error}")
         return self._last
 
-    def _with_note(self, note: str) -> Snapshot:
+    def _add_note(self, note: str) -> Snapshot:
         if self._last is None:
             return _empty_snapshot(note)
         return replace(self._last, ended=True, notes=(*self._last.notes, note))

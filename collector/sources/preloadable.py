@@ -18,7 +18,7 @@ _MAX_HEADERS = 512
 _MAX_SCRIPT_DEPTH = 4  # the kernel follows about as many interpreters of scripts
 
 
-def _opened(path: str) -> BinaryIO:
+def _open(path: str) -> BinaryIO:
     """Open a program. To open a FIFO of that name would wait for ever. Raises OSError."""
     return os.fdopen(open_regular(path, follow_link=True), "rb")
 
@@ -26,7 +26,7 @@ def _opened(path: str) -> BinaryIO:
 def is_of_32_bits(path: str) -> bool:
     """Return whether a file is a 32-bit program; False if it cannot be read."""
     try:
-        with _opened(path) as file:
+        with _open(path) as file:
             return file.read(5) == b"\x7fELF\1"
     except OSError:
         return False
@@ -39,7 +39,7 @@ def why_not_preloadable(path: str) -> str:
         OSError: the file cannot be read.
         ValueError: the file is no ELF file.
     """
-    with _opened(path) as file:
+    with _open(path) as file:
         ident = file.read(16)
         if ident[:4] != b"\x7fELF":
             raise ValueError("not an ELF file")
@@ -89,7 +89,7 @@ def _own_machine() -> int:
 def interpreted_by(path: str) -> str:
     """Return the program that runs a script (its ``#!`` line), or ``path`` itself."""
     for _ in range(_MAX_SCRIPT_DEPTH):
-        with _opened(path) as file:
+        with _open(path) as file:
             first = file.readline(256)
         if not first.startswith(b"#!") or not first[2:].split():
             break

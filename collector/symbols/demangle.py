@@ -39,7 +39,7 @@ def demangle(symbol: str) -> str:
     """
     if len(symbol) > _MAX_SYMBOL:
         return symbol
-    symbol = _whole(symbol)
+    symbol = _strip_suffix(symbol)
     if not symbol.startswith(("_Z", "_R", "__Z")):
         return symbol
     whole = readable(symbol)
@@ -49,10 +49,10 @@ def demangle(symbol: str) -> str:
         return whole
     if _RUST_HASH.search(whole):
         return _legacy_rust(whole)
-    return without_parameters(_STRING.sub("std::string", whole))
+    return strip_parameters(_STRING.sub("std::string", whole))
 
 
-def _whole(symbol: str) -> str:
+def _strip_suffix(symbol: str) -> str:
     """Return ``put`` for ``put.part.0.cold``. A number alone distinguishes static variables."""
     end = stop = len(symbol)
     while (dot := symbol.rfind(".", 0, stop)) > 0:
@@ -79,17 +79,17 @@ def _legacy_rust(name: str) -> str:
     name = _RUST_HASH.sub("", name)
     # Each part begins with a letter or, before an escape, with an underscore.
     name = re.sub(r"(^|::)_(?=\$)", r"\1", name)
-    return _RUST_ESCAPE.sub(_unescaped, name).replace("..", "::")
+    return _RUST_ESCAPE.sub(_unescape, name).replace("..", "::")
 
 
-def _unescaped(escape: re.Match[str]) -> str:
+def _unescape(escape: re.Match[str]) -> str:
     if escape[1]:
         return _RUST_ESCAPES.get(escape[1], escape[0])
     number = int(escape[2], 16)
     return chr(number) if number < 0x110000 else escape[0]
 
 
-def without_parameters(name: str) -> str:
+def strip_parameters(name: str) -> str:
     """Return a C++ function's name without return type and parameters.
 
     The result is ``put<int>`` for ``bool put<int>(int, char) const``. Names of other things stay.
@@ -114,7 +114,7 @@ def _function(name: str) -> str:
         if inner and name[inner + 1] in "*&":  # void (*signal(int))(int)
             name = name[inner + 2 : start - 1]
             start = _last_group(name) or len(name)
-    return _without_return_type(name[:start])
+    return _strip_return_type(name[:start])
 
 
 def _last_group(name: str) -> int | None:
@@ -129,7 +129,7 @@ def _last_group(name: str) -> int | None:
     return None
 
 
-def _without_return_type(name: str) -> str:
+def _strip_return_type(name: str) -> str:
     """Cut off the return type that the name of a template function begins with."""
     start, open_ones = 0, [""]
     for index, character in enumerate(name):

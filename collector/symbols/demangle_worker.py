@@ -37,11 +37,11 @@ def readable(symbol: str) -> str:
     """Return the whole readable form of a mangled name; "" if there is none."""
     references = len(_REFERENCE.findall(symbol))
     if len(symbol) <= _MAX_NESTED and len(symbol) << min(references, 64) <= _MAX_UNFOLDED:
-        return demangled_here(symbol)
-    return demangled_apart(symbol, worker)
+        return demangle_here(symbol)
+    return demangle_in_worker(symbol, worker)
 
 
-def demangled_here(symbol: str) -> str:
+def demangle_here(symbol: str) -> str:
     """Return the readable form, demangled in this process; "" if there is none."""
     import pycxxfilt
 
@@ -53,7 +53,7 @@ def demangled_here(symbol: str) -> str:
     return name if name and len(name) <= _MAX_NAME else ""
 
 
-def demangled_apart(symbol: str, process: BoundedWorker) -> str:
+def demangle_in_worker(symbol: str, process: BoundedWorker) -> str:
     """Return the readable form, demangled by a worker; "" if there is none."""
     try:
         return process.call(symbol.encode(), _PATIENCE_S).decode("utf-8", "replace")
@@ -62,7 +62,7 @@ def demangled_apart(symbol: str, process: BoundedWorker) -> str:
 
 
 def _answer(request: bytes) -> bytes:
-    return demangled_here(request.decode("utf-8", "replace")).encode("utf-8", "replace")
+    return demangle_here(request.decode("utf-8", "replace")).encode("utf-8", "replace")
 
 
 if __name__ == "__main__":

@@ -47,6 +47,6 @@ class VdsoNames:
 def returns_from_handler(elf: ElfFile, address: int) -> bool:
     """Return whether a function that returns to a link-time address is a signal handler."""
     try:
-        return elf.at(address, len(_RESTORE)) == _RESTORE
+        return elf.loaded_bytes(address, len(_RESTORE)) == _RESTORE
     except ValueError:
         return False

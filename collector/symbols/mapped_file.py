@@ -28,7 +28,7 @@ def open_mapped(pid: int, mapping: Mapping) -> OpenFile:
     Raises:
         NotMapped: Only another file has its name, or none has.
     """
-    directory, another = procfs.shared(pid), False
+    directory, another = procfs.shared_directory(pid), False
     for path in _paths(directory, mapping):
         file = open_regular(path)
         if file is not None and _is_mapped(file, mapping):
@@ -45,7 +45,7 @@ def open_mapped(pid: int, mapping: Mapping) -> OpenFile:
 
 def roots(pid: int) -> tuple[str, str]:
     """Return prefixes for a path: as the process finds it, and as we do."""
-    return f"{procfs.shared(pid)}/root", ""
+    return f"{procfs.shared_directory(pid)}/root", ""
 
 
 def _paths(directory: str, mapping: Mapping) -> Iterator[str]:

@@ -38,7 +38,7 @@ _MAX_NOTE = 1000  # characters; a path may be longer than most names
 _TRIES = 6  # for the name of compiled code, after 1, 2, 4, ... seconds
 _HURRY_S = 0.1  # how soon hurry() is noticed
 _MAPS_AGE_S = 1.0  # the longest delay until a new library is noticed
-_LAST_NAME_S = 1.0  # read_anew() waits so long for the name that is being read
+_LAST_NAME_S = 1.0  # reread() waits so long for the name that is being read
 _MAX_KEPT = 64  # modules that are found without opening their files again
 
 
@@ -93,7 +93,7 @@ class Resolver:
         self._map_number = 0  # grows each time that the map is read anew
         self._held = False
         self._is_stopped = False  # by the user: addresses stay without names
-        self._new = 0  # requests since the last call of left()
+        self._new = 0  # requests since the last call of count_left()
         self._closed = False
         self._is_hurried = False
         self._keeps_maps = False
@@ -112,7 +112,7 @@ class Resolver:
             frames = self._frames[address] = (unloaded_frame(address),)
             self._named.add(address)
         if frames is None or self._is_due(address):
-            frames = self._frames[address] = (self._unnamed(address),)
+            frames = self._frames[address] = (self._unnamed_frame(address),)
             self._request("frame", self._name_frame, address)
         return frames
 
@@ -180,21 +180,21 @@ class Resolver:
         """Wait until all requests are resolved; return whether they were in time."""
         deadline = time.monotonic() + timeout_s
         with self._changed:
-            while not self._done():
+            while not self._is_done():
                 left = deadline - time.monotonic()
                 if left <= 0 or self._is_hurried:
                     return False
-                self._changed.wait_for(self._done, min(left, _HURRY_S))
+                self._changed.wait_for(self._is_done, min(left, _HURRY_S))
             return True
 
-    def _done(self) -> bool:
-        return not self._left or self._closed
+    def _is_done(self) -> bool:
+        return not self._count_requests or self._closed
 
     @property
-    def _left(self) -> int:
+    def _count_requests(self) -> int:
         return len(self._functions) + len(self._lines) + len(self._parts) + self._busy
 
-    def left(self, with_new: bool = True) -> int:
+    def count_left(self, with_new: bool = True) -> int:
         """Return how many names are not read yet.
 
         Args:
@@ -202,11 +202,11 @@ class Resolver:
                 each scan requests some, which the next one has.
         """
         with self._changed:
-            left, new, self._new = self._left, self._new, 0
+            left, new, self._new = self._count_requests, self._new, 0
         return left if with_new or left > new else 0
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def pause_reading(self) -> Iterator[None]:
         """Read no names meanwhile: only one thread of Python runs at a time."""
         self._held = True
         try:
@@ -244,7 +244,7 @@ class Resolver:
         notes = [*self._notes.values(), *self._jit.notes()]
         return [clean(note, _MAX_NOTE) for note in dict.fromkeys(notes) if note]
 
-    def read_anew(self) -> None:
+    def reread(self) -> None:
         """Read the memory map anew: a library was unloaded, and another may have its addresses.
 
         Stacks that have names keep them: the names are of that time.
@@ -323,7 +323,7 @@ class Resolver:
         mapping = self._mapping(address)
         if mapping is not None and mapping.is_of_the_kernel:
             self._frames[address] = (
-                self._unnamed(address, self._kernel_function(mapping, address)),
+                self._unnamed_frame(address, self._kernel_function(mapping, address)),
             )
             self._named.add(address)
             return
@@ -336,20 +336,20 @@ class Resolver:
 
             module, link_address = located
             if kernel_code.returns_from_handler(module.elf, link_address + 1):
-                named = self._unnamed(address, kernel_code.SIGNAL_FRAME, link_address + 1)
+                named = self._unnamed_frame(address, kernel_code.SIGNAL_FRAME, link_address + 1)
                 self._frames[address] = (named,)
                 self._named.add(address)
                 return
             locations = module.stored_locations(link_address)
             if locations and locations[-1].function:
                 self._frames[address] = located_frames(
-                    self._unnamed(address, "", link_address + 1), locations
+                    self._unnamed_frame(address, "", link_address + 1), locations
                 )
                 self._named.add(address)
                 return
             symbol = module.function(link_address)
             name = clean(demangle(symbol.name)) if symbol else ""
-            self._frames[address] = (self._unnamed(address, name, link_address + 1),)
+            self._frames[address] = (self._unnamed_frame(address, name, link_address + 1),)
         self._lines.append(_Work(self._add_locations, address))
 
     def _kernel_function(self, mapping: Mapping, address: int) -> str:
@@ -442,7 +442,9 @@ class Resolver:
 
     # ---- the memory map ----
 
-    def _unnamed(self, address: int, function: str = "", link_address: int | None = None) -> Frame:
+    def _unnamed_frame(
+        self, address: int, function: str = "", link_address: int | None = None
+    ) -> Frame:
         mapping = self._space.find(address)
         if mapping is not None and mapping.is_of_the_kernel:
             return _frame(address, function, mapping.path, address - mapping.start)
@@ -457,7 +459,7 @@ class Resolver:
         if mapping is None:
             self._refresh_maps()
             mapping = self._space.find(address)
-            self._frames[address] = (self._unnamed(address),)
+            self._frames[address] = (self._unnamed_frame(address),)
         return mapping
 
     def _mapping_of_data(self, address: int) -> Mapping | None:

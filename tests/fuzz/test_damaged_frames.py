@@ -185,7 +185,7 @@ def test_stacks_of_nonsense() -> None:
         stack = b"".join(word().to_bytes(8, "little") for _ in range(1 << 13))
         with timed(seed):
             registers = {16: chance.randrange(*largest), 7: 0x7FFF_0000_0000, 6: word()}
-            found = unwinder.sampled(registers, stack, 0x7FFF_0000_0000)
+            found = unwinder.sampled_stack(registers, stack, 0x7FFF_0000_0000)
             lengths.add(len(found.addresses))
             assert found.complete != bool(found.reason)
     assert len(lengths) > 1

@@ -204,7 +204,7 @@ def identified(name: str, memory: bytes) -> nptl_objects.SyncObject | None:
     wait = FutexWait(
         0x1000 + address, value, private=True, plain=plain, inherits=False, timed=False
     )
-    return nptl_objects.recognised(wait, memory, TIDS, 36)
+    return nptl_objects.recognise(wait, memory, TIDS, 36)
 
 
 def memory_of(name: str) -> bytes:
@@ -272,7 +272,7 @@ def test_times_of_nonsense_add_up(seed: int) -> None:
         disk = chance.choice((None, 0, chance.getrandbits(20)))
         state, at_s = chance.choice("RSDtI?"), scan + chance.random()
         task = KernelThread("a", state, chance.random() * 9, b"a", at_s, ran, queued, runs, disk)
-        split = times.of(
+        split = times.time_split(
             chance.randrange(3), chance.choice((task, task, task, None)),
             chance.random(), chance.random(), chance.random() < 0.9,
         )  # fmt: skip

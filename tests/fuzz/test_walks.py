@@ -149,7 +149,7 @@ def walked(functions: Functions, memory: Memory, pc: int) -> tuple[Unwound, Stac
     assert found is not None
     stack = StackMemory(memory.begin, memory.read)
     code, frames = cast("CodeMap", functions), cast("FrameRegisters", functions)
-    return Walk(found, code, frames, stack, {PC: pc, SP: memory.begin}).unwound(), stack
+    return Walk(found, code, frames, stack, {PC: pc, SP: memory.begin}).unwind(), stack
 
 
 def test_a_cached_walk_is_the_true_walk() -> None:

@@ -147,7 +147,7 @@ class SharedFile:
 
     def header_record(self) -> layout.Header:
         """Return the header as readers get it."""
-        return layout.HEADER.at(self.data)
+        return layout.HEADER.unpack(self.data)
 
     @property
     def name(self) -> str:

@@ -37,7 +37,7 @@ def execute(arguments: argparse.Namespace) -> int:
         return 0
     loaded = settings.load()
     print(f"# {settings.path()}")
-    print(settings.as_toml(loaded), end="")
+    print(settings.toml_text(loaded), end="")
     # The command line has said the problems.
     return 2 if loaded.problems else 0
 

@@ -21,7 +21,7 @@ Prints the level at which the library works in a process, or sets it while the p
 figures are the cost of a lock and an unlock without contention on our machine, compared with a
 program without the library. `locktop bench` measures your machine.
 
-{levels.described()}
+{levels.description()}
 
 After a change from dormant, locks that are held already stay unknown until they are taken again.
 

@@ -125,11 +125,11 @@ def _scanned(pid: int, arguments: argparse.Namespace) -> Snapshot:
 
 def _live(snapshot: Snapshot, name: str) -> KeptProfile:
     from locktop.collector.render.profiles.kept_profile import profile_named
-    from locktop.collector.render.profiles.profiled_code import with_code
+    from locktop.collector.render.profiles.profiled_code import profile_with_code
 
     process = snapshot.process
     profile = profile_named(snapshot.profiles, name, f"{process.comm} {process.pid}")
-    return with_code(snapshot, profile)
+    return profile_with_code(snapshot, profile)
 
 
 def _of_file(text: str, arguments: argparse.Namespace) -> KeptProfile:
@@ -137,7 +137,7 @@ def _of_file(text: str, arguments: argparse.Namespace) -> KeptProfile:
     from locktop.collector.errors import LocktopError
     from locktop.collector.render.documents import saved_profile
     from locktop.collector.render.profiles.kept_profile import profile_named
-    from locktop.collector.render.profiles.profiled_code import without_code
+    from locktop.collector.render.profiles.profiled_code import profile_without_code
 
     path, colon, name = text.rpartition(":")
     if not colon or os.path.lexists(text):
@@ -151,7 +151,7 @@ def _of_file(text: str, arguments: argparse.Namespace) -> KeptProfile:
         what = "is no profile of locktop; of a snapshot name a profile"
         raise LocktopError(f"{path} {what}, {path}:NAME")
     snapshot = _snapshot_of(path, arguments)
-    return without_code(snapshot, profile_named(snapshot.profiles, name, path))
+    return profile_without_code(snapshot, profile_named(snapshot.profiles, name, path))
 
 
 def _profiles_of(path: str, arguments: argparse.Namespace) -> tuple[SelfProfile, ...]:

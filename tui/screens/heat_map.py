@@ -9,7 +9,7 @@ from typing import ClassVar
 from textual import on
 from textual.binding import BindingType
 
-from locktop.collector.analysis.heat_map import by_lock, by_offset, by_thread
+from locktop.collector.analysis.heat_map import waits_by_lock, waits_by_offset, waits_by_thread
 from locktop.collector.model import Snapshot, TimeLine, Window
 from locktop.collector.recording.time_lines import TimeLineReader
 from locktop.collector.render.profiles.call_tree_difference import DifferenceNode, difference
@@ -101,7 +101,7 @@ class HeatMapScreen(TimeScreen):
         """The sums of the rows, which a key that moves the cursor alone does not change."""
         known, of_threads = self._sums, self._of_threads
         if known is None or known[0] is not line or known[1:3] != (window, of_threads):
-            found = (by_thread if of_threads else by_lock)(line.lanes, window)
+            found = (waits_by_thread if of_threads else waits_by_lock)(line.lanes, window)
             known = self._sums = line, window, of_threads, found
         return known[3]
 
@@ -115,7 +115,7 @@ class HeatMapScreen(TimeScreen):
         assert self._offsets_of is not None
         first, seconds, columns = self._seconds(window)
         parts = offset_rows(self._lanes.page)
-        grid = by_offset(line.lanes, first, seconds, parts, self._offsets_of)
+        grid = waits_by_offset(line.lanes, first, seconds, parts, self._offsets_of)
         most = max((max(row) for row in grid), default=0)
         at = self._view.at_ns
         cursor = min(max(0, at // _NS - first), seconds - 1)
@@ -156,7 +156,7 @@ class HeatMapScreen(TimeScreen):
         at = self._view.at_ns
         if self._offsets_of is not None and self._parts:
             second, part = at // _NS * _NS, at % _NS * self._parts // _NS
-            # The first nanosecond that is in this part, as in by_offset().
+            # The first nanosecond that is in this part, as in waits_by_offset().
             return (
                 second + part * _NS // self._parts,
                 second + (part + 1) * _NS // self._parts,

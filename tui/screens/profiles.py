@@ -204,7 +204,7 @@ def _kept(snapshot: Snapshot, profile: SelfProfile, is_here: bool) -> KeptProfil
     # Here, for the first screen must not wait for this import.
     from locktop.collector.render.profiles import profiled_code
 
-    read = profiled_code.with_code if is_here else profiled_code.without_code
+    read = profiled_code.profile_with_code if is_here else profiled_code.profile_without_code
     return read(snapshot, profile)
 
 

@@ -267,7 +267,7 @@ def blamed(index: SnapshotIndex, because: Sequence[Blame]) -> Iterator[Line]:
     for one in islice(because, 6):
         yield make_line(
             f"  {duration(one.wait_s):>6}  ",
-            (one.nameless or index.thread_name(one.tid), "holder"),
+            (one.holder_label or index.thread_name(one.tid), "holder"),
             *_taken_at(index, one.site),
             *_while_waiting(index, one.through),
         )

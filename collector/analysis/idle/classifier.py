@@ -119,7 +119,7 @@ class Classifier:
         why = {tid: stuck.get(tid, rule).name for tid, rule in rules.items()}
         snapshot.threads, snapshot.locks, snapshot.why = tuple(threads), tuple(locks), why
 
-    def of_functions(self, frames: Sequence[Frame], thread: str) -> tuple[str, IdleRule | None]:
+    def classify_stack(self, frames: Sequence[Frame], thread: str) -> tuple[str, IdleRule | None]:
         """Classify a wait in a futex call by the functions of its stack.
 
         Args:
@@ -132,7 +132,7 @@ class Classifier:
         """
         candidates = self._rules.candidates(Kind.FUTEX, frames)
         rule = rules.choose(candidates, "", thread, held=False)
-        return self._types.of(frames), rule if rule.functions or rule.thread else None
+        return self._types.stack_type(frames), rule if rule.functions or rule.thread else None
 
     # ---- threads ----
 
@@ -149,7 +149,7 @@ class Classifier:
                 rules[thread.tid] = rule
                 idle = (_DEADLOCKED if thread.tid in stuck else rule).idle
                 if wait.idle is not idle or thread.state is not (_IDLE if idle else _WAITING):
-                    thread = _classified(thread, wait, idle, snapshot.interval_s)
+                    thread = _classify_thread(thread, wait, idle, snapshot.interval_s)
             threads.append(thread)
         return threads, rules
 
@@ -199,7 +199,7 @@ class Classifier:
         waited = bool(stacks) or lock.wait_s > 0
         idle = (
             lock.id not in contended
-            and (idle_s >= lock.wait_s if waited else self._without_stack(lock).idle)
+            and (idle_s >= lock.wait_s if waited else self._stackless_rule(lock).idle)
             and all(entry.idle for entry in stacks)
         )
         as_lock = lock.id in self._as_locks
@@ -229,13 +229,13 @@ class Classifier:
         kinds = {entry.idle for entry in stacks}
         rest = lock.wait_s - sum(entry.wait_s for entry in stacks)
         if not stacks or rest > lock.wait_s * _MIN_WITHOUT_STACK:
-            kinds.add(self._without_stack(lock).idle)
+            kinds.add(self._stackless_rule(lock).idle)
         if len(kinds) == 1:
             return lock.wait_s if True in kinds else 0.0
         idle_s = sum(entry.wait_s for entry in stacks if entry.idle)
-        return min(lock.wait_s, idle_s + (max(rest, 0.0) if self._without_stack(lock).idle else 0))
+        return min(lock.wait_s, idle_s + (max(rest, 0.0) if self._stackless_rule(lock).idle else 0))
 
-    def _without_stack(self, lock: Lock) -> IdleRule:
+    def _stackless_rule(self, lock: Lock) -> IdleRule:
         candidates = self._matching(lock.kind, 0)
         as_lock, several = lock.id in self._as_locks, lock.id in self._crowded
         return rules.choose(candidates, lock.name, None, as_lock, several)
@@ -269,7 +269,7 @@ def _stuck_s(threads: Sequence[Thread], rules: Mapping[int, IdleRule]) -> dict[i
     return stuck_s
 
 
-def _classified(thread: Thread, wait: Wait, idle: bool, interval_s: float) -> Thread:
+def _classify_thread(thread: Thread, wait: Wait, idle: bool, interval_s: float) -> Thread:
     """Return the thread with its wait classified. The part of the wait in the last interval moves
     from one share to the other. Waits that have ended stay in the share of their kind."""
     state = _IDLE if idle else _WAITING
@@ -280,12 +280,12 @@ def _classified(thread: Thread, wait: Wait, idle: bool, interval_s: float) -> Th
     moved = min(wait.duration_s / interval_s, 1.0) if interval_s and thread.alive else 0.0
     share = thread.wait_share if idle else thread.idle_share
     moved = min(moved, share)
-    time = time_split.reclassified(thread.time, moved / share if share else 0.0, idle)
+    time = time_split.reclassify(thread.time, moved / share if share else 0.0, idle)
     wait_share, idle_share = thread.wait_share, thread.idle_share
     if idle:
-        wait_share, idle_share = time_split.without(wait_share, moved), idle_share + moved
+        wait_share, idle_share = time_split.remainder(wait_share, moved), idle_share + moved
     else:
-        wait_share, idle_share = wait_share + moved, time_split.without(idle_share, moved)
+        wait_share, idle_share = wait_share + moved, time_split.remainder(idle_share, moved)
     return replace(
         thread,
         state=state,

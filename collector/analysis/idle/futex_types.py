@@ -53,14 +53,14 @@ class FutexTypes:
             typed = lock
             if lock.kind is Kind.FUTEX:
                 type_ = self._type(lock, waiting.get(lock.id, ()), snapshot.stacks)
-                typed = _with_type(lock, type_, before.get(lock.id))
+                typed = _set_type(lock, type_, before.get(lock.id))
                 self._locks[lock.id] = lock, typed
             locks.append(typed)
         snapshot.locks = tuple(locks)
 
-    def of(self, frames: Sequence[Frame]) -> str:
+    def stack_type(self, frames: Sequence[Frame]) -> str:
         """Return the type of futex that a stack (innermost frame first) waits for; "" unknown."""
-        return _of_libc(frames) or self._rules.type(frames)
+        return _libc_type(frames) or self._rules.type(frames)
 
     def _type(
         self, lock: Lock, waiting: Collection[int], stacks: Mapping[int, tuple[Frame, ...]]
@@ -76,12 +76,12 @@ class FutexTypes:
         return self._types.get(key, lock.type)
 
     def _types_of(self, ids: Iterable[int], stacks: Mapping[int, tuple[Frame, ...]]) -> set[str]:
-        return {type_ for id_ in ids if (type_ := self._of_cached(id_, stacks.get(id_, ())))}
+        return {type_ for id_ in ids if (type_ := self._cached_type(id_, stacks.get(id_, ())))}
 
-    def _of_cached(self, stack: int, frames: Sequence[Frame]) -> str:
+    def _cached_type(self, stack: int, frames: Sequence[Frame]) -> str:
         cached = self._of_stack.get(stack)
         if cached is None or cached[0] is not frames:
-            cached = self._of_stack[stack] = frames, self.of(frames)
+            cached = self._of_stack[stack] = frames, self.stack_type(frames)
         return cached[1]
 
 
@@ -95,7 +95,7 @@ def _has_all_names(ids: Collection[int], stacks: Mapping[int, tuple[Frame, ...]]
     )
 
 
-def _with_type(lock: Lock, type_: str, former: tuple[Lock, Lock] | None) -> Lock:
+def _set_type(lock: Lock, type_: str, former: tuple[Lock, Lock] | None) -> Lock:
     """Return the lock with its type. ``former``: the lock before and after the last scan."""
     if former is not None and former[0] is lock and former[1].type == type_:
         return former[1]
@@ -105,7 +105,7 @@ def _with_type(lock: Lock, type_: str, former: tuple[Lock, Lock] | None) -> Lock
     return lock if lock.type == type_ else replace(lock, type=type_, name=name)
 
 
-def _of_libc(frames: Sequence[Frame]) -> str:
+def _libc_type(frames: Sequence[Frame]) -> str:
     """Return the type by the outermost function of the C library. The functions that the library
     calls inside seldom have names."""
     function = ""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from msgspec import Struct, to_builtins
 
-from locktop.collector.extensions.bench.costs import Spread, rotated, spread
+from locktop.collector.extensions.bench.costs import Spread, rotate, spread
 from locktop.collector.extensions.bench.runner import UNPREPARED, call_pair_ns, environment
 
 #: The way: the flavour of the library, and its variables.
@@ -46,7 +46,7 @@ def measure(
     figures_by_way: dict[str, list[float]] = {way: [] for way in WAYS}
     done, run_count = 0, rounds * len(WAYS)
     for number in range(rounds):
-        for way in rotated(list(WAYS), number):
+        for way in rotate(list(WAYS), number):
             flavour, variables = WAYS[way]
             figures_by_way[way].append(call_pair_ns({**environment(flavour), **variables}, seconds))
             done += 1
@@ -66,7 +66,7 @@ def measure(
     ]
 
 
-def as_json(costs: list[CallCost]) -> object:
+def json_object(costs: list[CallCost]) -> object:
     """Return the figures as objects for JSON."""
     return {"format": "locktop.bench.calls", "version": 1, "rows": to_builtins(costs)}
 

@@ -17,7 +17,7 @@ from msgspec import Struct, to_builtins
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.extensions.bench import runner
-from locktop.collector.extensions.bench.costs import Spread, rotated, spread
+from locktop.collector.extensions.bench.costs import Spread, rotate, spread
 from locktop.collector.extensions.bench.machine_info import MachineInfo, this_machine
 from locktop.collector.extensions.bench.runner import UNPREPARED, Case, Work
 
@@ -104,7 +104,7 @@ def measure(
     times: list[dict[str, list[float]]] = [{name: [] for name in names} for names in runs]
     for number in range(rounds):
         for position, (point, names) in enumerate(zip(chosen, runs, strict=True)):
-            for name in rotated(names, number + position):
+            for name in rotate(names, number + position):
                 times[position][name].append(_ns(point, ways[name], seconds, step_ns))
                 done += 1
                 if progress:
@@ -129,20 +129,20 @@ def summary(point: Point, times: dict[str, list[float]]) -> PointRow:
     )
 
 
-def missed(grid: Grid) -> list[PointRow]:
+def missed_points(grid: Grid) -> list[PointRow]:
     """Return the points at which the program keeps less than KEPT of its rate, worst first."""
     rows = [row for row in grid.rows if row.kept[LOCKTOP].median < KEPT]
     return sorted(rows, key=lambda row: row.kept[LOCKTOP].median)
 
 
-def as_json(grid: Grid) -> dict[str, Any]:
+def json_object(grid: Grid) -> dict[str, Any]:
     """Return the grid as plain lists and dictionaries; times are in ns, rates a second."""
     return {
         "machine": to_builtins(grid.machine),
         "rounds": grid.rounds,
         "libraries": list(grid.libraries),
         "budget": KEPT,
-        "missed": len(missed(grid)),
+        "missed": len(missed_points(grid)),
         "points": [
             to_builtins(row.point) | {"rate": row.rate, "kept": to_builtins(row.kept)}
             for row in grid.rows

@@ -10,20 +10,20 @@ from locktop.collector.extensions.bench.contention import (
     TIMES_WITHOUT,
     Grid,
     PointRow,
-    missed,
+    missed_points,
 )
 from locktop.collector.extensions.bench.costs import Spread
-from locktop.collector.extensions.bench.tables import Cells, aligned, machine_line, piped
+from locktop.collector.extensions.bench.tables import Cells, align, machine_line, markdown_table
 
 
 def text(grid: Grid) -> str:
     """Return the grid as lines of aligned text."""
-    return "\n\n".join([_introduction(grid), aligned(_table(grid)), _outcome(grid)])
+    return "\n\n".join([_introduction(grid), align(_table(grid)), _outcome(grid)])
 
 
 def markdown(grid: Grid) -> str:
     """Return the grid as a table in Markdown."""
-    return "\n\n".join([_introduction(grid), piped(_table(grid)), _outcome(grid)])
+    return "\n\n".join([_introduction(grid), markdown_table(_table(grid)), _outcome(grid)])
 
 
 def _introduction(grid: Grid) -> str:
@@ -49,7 +49,7 @@ def _table(grid: Grid) -> Cells:
 
 
 def _outcome(grid: Grid) -> str:
-    worst = missed(grid)
+    worst = missed_points(grid)
     said = f"{len(grid.rows) - len(worst)} of {len(grid.rows)} points keep at least {KEPT}."
     return f"{said} {_worst(worst)}" if worst else said
 

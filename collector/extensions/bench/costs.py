@@ -65,7 +65,7 @@ def measure(
     for number in range(rounds):
         for position, case in enumerate(cases):
             round_: Round = {}
-            for flavour in rotated(list(FLAVOURS), number + position):
+            for flavour in rotate(list(FLAVOURS), number + position):
                 round_[flavour] = cost(case, flavour, seconds)
                 done += 1
                 if progress:
@@ -112,7 +112,7 @@ def spread(figures: Iterable[float]) -> Spread:
     return Spread(*statistics.quantiles(values, n=4, method="inclusive"))
 
 
-def rotated(names: list[str], by: int) -> list[str]:
+def rotate(names: list[str], by: int) -> list[str]:
     """Return the names, rotated to the left by ``by``."""
     by %= len(names)
     return names[by:] + names[:by]

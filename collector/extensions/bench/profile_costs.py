@@ -15,7 +15,12 @@ from locktop.collector.errors import LocktopError
 from locktop.collector.extensions.bench import runner
 from locktop.collector.extensions.bench.costs import Spread, spread
 from locktop.collector.extensions.bench.machine_info import MachineInfo, this_machine
-from locktop.collector.extensions.bench.tables import Cells, aligned, machine_line, piped
+from locktop.collector.extensions.bench.tables import (
+    Cells,
+    align,
+    machine_line,
+    markdown_table,
+)
 from locktop.collector.render.words import units
 
 #: Intervals of a table, each half of the one before; the last one is the smallest that is allowed.
@@ -90,15 +95,15 @@ def _row(source: str, interval_ns: int, said: Any) -> IntervalCost:
 
 def text(costs: ProfileCosts) -> str:
     """Return the measurement as lines of aligned text."""
-    return "\n\n".join([_introduction(costs), aligned(_table(costs)), _outcome(costs)])
+    return "\n\n".join([_introduction(costs), align(_table(costs)), _outcome(costs)])
 
 
 def markdown(costs: ProfileCosts) -> str:
     """Return the measurement as a table in Markdown."""
-    return "\n\n".join([_introduction(costs), piped(_table(costs)), _outcome(costs)])
+    return "\n\n".join([_introduction(costs), markdown_table(_table(costs)), _outcome(costs)])
 
 
-def as_json(costs: ProfileCosts) -> dict[str, Any]:
+def json_object(costs: ProfileCosts) -> dict[str, Any]:
     """Return the measurement as a JSON object."""
     whole: dict[str, Any] = to_builtins(costs)
     return whole

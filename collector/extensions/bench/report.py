@@ -76,7 +76,7 @@ def _chosen(cases: Sequence[Case], only: Sequence[str] | None, max_threads: int)
     ]
 
 
-def as_json(report: BenchReport) -> dict[str, Any]:
+def json_object(report: BenchReport) -> dict[str, Any]:
     """Return the report as plain lists and dictionaries; times are in nanoseconds or ticks."""
     costs = report.costs
     return {

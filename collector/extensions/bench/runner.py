@@ -92,7 +92,7 @@ def step_ns() -> float:
     try:
         return float(_answer(command, environment(UNPREPARED), _PATIENCE_S)["step_ns"])
     except (KeyError, TypeError, ValueError) as error:
-        raise _failed(command, error) from error
+        raise _failure(command, error) from error
 
 
 def call_pair_ns(variables: dict[str, str], seconds: float) -> float:
@@ -104,7 +104,7 @@ def call_pair_ns(variables: dict[str, str], seconds: float) -> float:
     try:
         return float(_answer(command, variables, _PATIENCE_S + 10 * seconds)["ns"])
     except (KeyError, TypeError, ValueError) as error:
-        raise _failed(command, error) from error
+        raise _failure(command, error) from error
 
 
 def cost(case: Case, flavour: str, seconds: float) -> RunFigures:
@@ -127,7 +127,7 @@ def run(case: Case, way: Way, seconds: float, work: Work | None = None) -> RunFi
     try:
         return RunFigures(**{name: float(said[name]) for name in RunFigures.__struct_fields__})
     except (KeyError, TypeError, ValueError) as error:
-        raise _failed(command, error) from error
+        raise _failure(command, error) from error
 
 
 def profile_answer(*arguments: str) -> Any:
@@ -174,9 +174,9 @@ def _answer(command: Sequence[str], variables: dict[str, str], patience_s: float
         )
         return json.loads(done.stdout)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
-        raise _failed(command, error) from error
+        raise _failure(command, error) from error
 
 
-def _failed(command: Sequence[str], error: Exception) -> LocktopError:
+def _failure(command: Sequence[str], error: Exception) -> LocktopError:
     said = str(getattr(error, "stderr", None) or error)
     return LocktopError(f"`{' '.join(command)}` failed: {said.strip()}")

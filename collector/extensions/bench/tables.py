@@ -28,13 +28,13 @@ def text(report: BenchReport) -> str:
     """Return the report as lines of aligned text."""
     parts = [_introduction(report)]
     if report.costs:
-        parts.append(aligned(_compact(report.costs)))
+        parts.append(align(_compact(report.costs)))
         if report.costs.rounds > 1:
             parts.append("+- is half of what lies between the quartiles.")
     if report.growth:
-        parts.append(aligned(_trace(report.growth)))
+        parts.append(align(_trace(report.growth)))
     if report.verdicts:
-        parts.append(aligned(_verdicts(report.verdicts)))
+        parts.append(align(_verdicts(report.verdicts)))
     if reasons := [
         f"{verdict.what}: {verdict.why}" for verdict in report.verdicts if verdict.missed_by
     ]:
@@ -46,16 +46,16 @@ def markdown(report: BenchReport) -> str:
     """Return the report as tables in Markdown."""
     parts = [_introduction(report)]
     if report.verdicts:
-        parts.append(piped(_with_reasons(report.verdicts)))
+        parts.append(markdown_table(_reason_table(report.verdicts)))
     if report.costs:
         parts += [
             "Times the unprepared run of the same round, median (quartiles):",
-            piped(_ratios(report.costs)),
+            markdown_table(_ratios(report.costs)),
             "Nanoseconds, median (quartiles) / ticks of the processor's counter, median:",
-            piped(_times(report.costs)),
+            markdown_table(_times(report.costs)),
         ]
     if report.growth:
-        parts += ["How fast the trace grows:", piped(_trace(report.growth))]
+        parts += ["How fast the trace grows:", markdown_table(_trace(report.growth))]
     return "\n\n".join(parts)
 
 
@@ -82,7 +82,7 @@ def machine_line(here: MachineInfo) -> str:
 # ---- the tables ----
 
 
-def _by_case(costs: Costs) -> dict[Case, dict[str, CostRow]]:
+def _rows_by_case(costs: Costs) -> dict[Case, dict[str, CostRow]]:
     cases: dict[Case, dict[str, CostRow]] = {}
     for row in costs.rows:
         cases.setdefault(row.case, {})[row.flavour] = row
@@ -91,10 +91,10 @@ def _by_case(costs: Costs) -> dict[Case, dict[str, CostRow]]:
 
 def _compact(costs: Costs) -> Cells:
     lines = []
-    for case, rows in _by_case(costs).items():
+    for case, rows in _rows_by_case(costs).items():
         unprepared = rows[UNPREPARED]
         times = [_figure(unprepared.ns.median, 1), _figure(unprepared.ticks.median, 0)]
-        ratios = [_with_half(rows[flavour].ratio, costs.rounds) for flavour in _WATCHED]
+        ratios = [_half_spread_text(rows[flavour].ratio, costs.rounds) for flavour in _WATCHED]
         lines.append([case.primitive, str(case.threads), *times, *ratios])
     return Cells(["", "threads", "unprepared ns", "ticks", *_WATCHED], lines, 1)
 
@@ -102,8 +102,8 @@ def _compact(costs: Costs) -> Cells:
 def _ratios(costs: Costs) -> Cells:
     lines = [
         [case.operation, str(case.threads)]
-        + [_with_quartiles(rows[flavour].ratio, 2, costs.rounds) for flavour in _WATCHED]
-        for case, rows in _by_case(costs).items()
+        + [_quartile_text(rows[flavour].ratio, 2, costs.rounds) for flavour in _WATCHED]
+        for case, rows in _rows_by_case(costs).items()
     ]
     return Cells(["operation", "threads", *_WATCHED], lines, 1)
 
@@ -112,7 +112,7 @@ def _times(costs: Costs) -> Cells:
     lines = [
         [case.operation, str(case.threads)]
         + [_ns_and_ticks(row, costs.rounds) for row in rows.values()]
-        for case, rows in _by_case(costs).items()
+        for case, rows in _rows_by_case(costs).items()
     ]
     return Cells(["operation", "threads", *FLAVOURS], lines, 1)
 
@@ -135,7 +135,7 @@ def _verdicts(verdicts: Iterable[Verdict]) -> Cells:
     return Cells(["budget", "limit", "measured", ""], lines, 4)
 
 
-def _with_reasons(verdicts: Sequence[Verdict]) -> Cells:
+def _reason_table(verdicts: Sequence[Verdict]) -> Cells:
     table = _verdicts(verdicts)
     lines = [[*line, verdict.why] for line, verdict in zip(table.lines, verdicts, strict=True)]
     return Cells([*table.head, "why"], lines, 5)
@@ -152,12 +152,12 @@ def _figure(value: float, digits: int) -> str:
     return f"{value:.{digits if abs(value) < 1000 else 0}f}"
 
 
-def _with_half(figure: Spread, rounds: int) -> str:
+def _half_spread_text(figure: Spread, rounds: int) -> str:
     half = f" +-{_figure((figure.high - figure.low) / 2, 2)}" if rounds > 1 else ""
     return _figure(figure.median, 2) + half
 
 
-def _with_quartiles(figure: Spread, digits: int, rounds: int) -> str:
+def _quartile_text(figure: Spread, digits: int, rounds: int) -> str:
     low, middle, high = (
         _figure(value, digits) for value in (figure.low, figure.median, figure.high)
     )
@@ -165,13 +165,13 @@ def _with_quartiles(figure: Spread, digits: int, rounds: int) -> str:
 
 
 def _ns_and_ticks(row: CostRow, rounds: int) -> str:
-    return f"{_with_quartiles(row.ns, 1, rounds)} / {_figure(row.ticks.median, 0)}"
+    return f"{_quartile_text(row.ns, 1, rounds)} / {_figure(row.ticks.median, 0)}"
 
 
 # ---- the forms ----
 
 
-def aligned(table: Cells) -> str:
+def align(table: Cells) -> str:
     """Return the table as aligned text."""
     rows = [table.head, *table.lines]
     widths = [max(len(row[column]) for row in rows) for column in range(len(table.head))]
@@ -184,7 +184,7 @@ def aligned(table: Cells) -> str:
     )
 
 
-def piped(table: Cells) -> str:
+def markdown_table(table: Cells) -> str:
     """Return the table in Markdown."""
     rule = ["---"] * table.words + ["---:"] * (len(table.head) - table.words)
     return "\n".join(f"| {' | '.join(row)} |" for row in [table.head, rule, *table.lines])

@@ -65,7 +65,7 @@ class Outbox:
     def add_slots(self, slots: SlotBatch) -> None:
         """Add ring records. They are sent before the next snapshot, without marks."""
         if slots.marks:
-            slots = slot_batch.without_marks(slots)
+            slots = slot_batch.drop_marks(slots)
         if slots.is_empty:
             return
         with self._changed:

@@ -26,7 +26,7 @@ def line(alert: Alert, snapshot: Snapshot) -> str:
     text = (
         f"{alert.kind}: {_thread(alert.tid, threads)} of {process.comm} {process.pid} has waited"
         f" {lasts} for {lock_name(alert.lock, snapshot)}"
-        f"{_holder(alert, locks, threads)}{_at(alert, threads, snapshot)}{_others(alert)}"
+        f"{_holder(alert, locks, threads)}{_location(alert, threads, snapshot)}{_others(alert)}"
     )
     return clean(text, _MAX_LENGTH)
 
@@ -36,7 +36,7 @@ def lock_name(lock: int, snapshot: Snapshot) -> str:
     entry = next((candidate for candidate in snapshot.locks if candidate.id == lock), None)
     if entry is None:
         return f"lock {lock}"
-    lock_class = lock_classes.by_lock(lock_classes.find(snapshot.locks)).get(lock)
+    lock_class = lock_classes.classes_by_lock(lock_classes.find(snapshot.locks)).get(lock)
     name = lock_classes.single_name(entry, lock_class)
     return name if name.startswith(entry.kind) else f"{entry.kind} {name}"
 
@@ -61,7 +61,7 @@ def _is_lower_bound(alert: Alert, threads: Mapping[int, Thread]) -> bool:
     )
 
 
-def _at(alert: Alert, threads: Mapping[int, Thread], snapshot: Snapshot) -> str:
+def _location(alert: Alert, threads: Mapping[int, Thread], snapshot: Snapshot) -> str:
     """Return the source location of the wait, if the thread is still in the same wait."""
     thread = threads.get(alert.tid)
     wait = thread.waiting_for if thread is not None else None

@@ -146,10 +146,10 @@ class Watcher:
         """Handle the signals that end the watch, and the one that asks for a snapshot."""
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             if signal.getsignal(number) is not signal.SIG_IGN:
-                signal.signal(number, self._on_signal)
+                signal.signal(number, self._note_signal)
         self._on_demand.install()
 
-    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+    def _note_signal(self, number: int, frame: FrameType | None) -> None:
         self._is_stopping = True
         self._wakeup.wake()
         self._source.hurry()
@@ -163,7 +163,7 @@ class Watcher:
             return False
         snapshot = self._source.scan(resolve=self._policy.needs_names)
         self._keep(snapshot)
-        due = [alert for alert in self._alerts.due(snapshot) if self._allowed(alert)]
+        due = [alert for alert in self._alerts.due(snapshot) if self._is_allowed(alert)]
         reported = bool(due) and self._report(due)
         is_last = snapshot.ended or (self._once and reported)
         if is_last:
@@ -177,7 +177,7 @@ class Watcher:
             for kind, limit in self._limits.items()
         )
 
-    def _allowed(self, alert: Alert) -> bool:
+    def _is_allowed(self, alert: Alert) -> bool:
         """Return whether the rate limit allows an alert now. A refused alert is due again in the
         next scan, if it still goes on."""
         return self._limits[alert.kind].allows(time.monotonic())
@@ -195,7 +195,7 @@ class Watcher:
             line = alert_line.line(alert, snapshot)
             path = self._save(snapshot, alert)
             where = f"; snapshot {path}" if path else ""
-            print(f"{_now()} {line}{where}{self._missed(alert.kind)}", flush=True)
+            print(f"{_now()} {line}{where}{self._missed_note(alert.kind)}", flush=True)
             command = self._commands.get(alert.kind)
             # After a signal, a new command would be killed at once.
             if command is not None and not self._is_stopping:
@@ -223,7 +223,7 @@ class Watcher:
         if self._memory is not None:
             self._memory.keep(snapshot)
 
-    def _missed(self, kind: AlertKind) -> str:
+    def _missed_note(self, kind: AlertKind) -> str:
         """Return a note about the alerts that came and went while the limit allowed no more."""
         count = self._alerts.missed[kind] - self._reported_missed[kind]
         self._reported_missed[kind] += count
@@ -236,7 +236,7 @@ class Watcher:
         for command in self._commands.values():
             _log(self._wait_for(command))
         for kind in AlertKind:
-            _log(self._missed(kind).lstrip("; "))
+            _log(self._missed_note(kind).lstrip("; "))
         if snapshot.ended:
             notes = "".join(f"; {note}" for note in snapshot.notes[-1:])
             process = snapshot.process

@@ -111,7 +111,7 @@ def describe(snapshot: Snapshot, before: Snapshot | None = None) -> Document:
     except msgspec.ValidationError as error:
         raise LocktopError(f"the snapshot is damaged: {_explained(error)}") from None
     classes = lock_classes.find(snapshot.locks)
-    class_of = lock_classes.by_lock(classes)
+    class_of = lock_classes.classes_by_lock(classes)
     by_id = {lock.id: lock for lock in snapshot.locks}
     for deadlock in whole.deadlocks:
         deadlock.stuck_in_part = deadlock.stuck_in_part or UNSET

@@ -8,7 +8,7 @@ from typing import Any
 from locktop.collector.analysis.figures_since import histogram_since
 from locktop.collector.model import Histogram, Lock, Thread, WaitStack
 from locktop.collector.model.figures import grown, longest
-from locktop.collector.model.histograms import merged, percentile_s
+from locktop.collector.model.histograms import merge, percentile_s
 from locktop.collector.model.lock_figures import growth, sums
 from locktop.collector.render.documents.snapshot_locks import LockInterval
 from locktop.collector.render.documents.snapshot_threads import ThreadInterval
@@ -64,9 +64,9 @@ def class_interval(locks: Sequence[Lock], before: Mapping[int, Lock]) -> LockInt
     return LockInterval(
         **sums(parts),
         **_percentiles(
-            merged(waits for waits, _ in added),
+            merge(waits for waits, _ in added),
             max((lock.wait_max_s for lock in locks), default=0.0),
-            merged(holds for _, holds in added),
+            merge(holds for _, holds in added),
             longest(lock.hold_max_s for lock in locks),
         ),
     )

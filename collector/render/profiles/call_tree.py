@@ -137,10 +137,10 @@ def branches(snapshot: Snapshot, weight: str) -> Iterator[Branch]:
         ValueError: There is no such weight.
     """
     if weight == BLAME:
-        return _blamed(snapshot)
+        return _blame_branches(snapshot)
     if weight not in (WAIT, COUNT):
         raise ValueError(weight)
-    return _waited(snapshot, weight)
+    return _wait_branches(snapshot, weight)
 
 
 def tree(branches: Iterable[Branch]) -> Node:
@@ -191,7 +191,7 @@ def steps(root: Node) -> set[Step]:
 # ---- from a snapshot to branches ----
 
 
-def _waited(snapshot: Snapshot, weight: str) -> Iterator[Branch]:
+def _wait_branches(snapshot: Snapshot, weight: str) -> Iterator[Branch]:
     calls: dict[int, tuple[StackCall, ...]] = {}
     known_calls: dict[int, StackCall] = {}
     ends = _ends(snapshot)
@@ -199,19 +199,19 @@ def _waited(snapshot: Snapshot, weight: str) -> Iterator[Branch]:
         end = ends[lock.id]
         for entry in lock.wait_stacks:
             if weight == WAIT and divided_waits.is_divided(entry):
-                yield from _divided(snapshot, entry, end, known_calls)
+                yield from _divided_branches(snapshot, entry, end, known_calls)
                 continue
             value = entry.wait_s if weight == WAIT else entry.count
             if entry.stack not in calls:
                 calls[entry.stack] = _calls(snapshot.stacks.get(entry.stack, ()), known_calls)
             if value > 0:
                 yield Branch((*calls[entry.stack], end), value, entry.idle)
-        left = _without_stack(lock, lock.wait_stacks, weight)
+        left = _stackless_wait(lock, lock.wait_stacks, weight)
         if left > 0:
             yield Branch((StackCall(NO_STACK), end), left, lock.idle)
 
 
-def _divided(
+def _divided_branches(
     snapshot: Snapshot, entry: WaitStack, end: StackCall, known_calls: dict[int, StackCall]
 ) -> Iterator[Branch]:
     """Yield a branch for each part of the waits from one native stack.
@@ -241,7 +241,7 @@ def _common(stacks: Sequence[Sequence[Step]]) -> int:
     return sum(1 for _ in takewhile(lambda level: len(set(level)) == 1, levels))
 
 
-def _without_stack(lock: Lock, stacks: Iterable[WaitStack], weight: str) -> float:
+def _stackless_wait(lock: Lock, stacks: Iterable[WaitStack], weight: str) -> float:
     """Return the part of a lock's wait that has no known stack."""
     if weight == WAIT:
         whole, covered = lock.wait_s, sum(entry.wait_s for entry in stacks)
@@ -250,7 +250,7 @@ def _without_stack(lock: Lock, stacks: Iterable[WaitStack], weight: str) -> floa
     return whole - covered if whole - covered > whole * _MIN_WITHOUT_STACK else 0.0
 
 
-def _blamed(snapshot: Snapshot) -> Iterator[Branch]:
+def _blame_branches(snapshot: Snapshot) -> Iterator[Branch]:
     """Yield the blame of the locks. Of a hold, only the frame that took the lock is known, and the
     lock that its holder waited for."""
     names = {thread.tid: thread.name for thread in snapshot.threads}
@@ -259,7 +259,7 @@ def _blamed(snapshot: Snapshot) -> Iterator[Branch]:
     for lock in snapshot.locks:
         end = ends[lock.id]
         for blame in lock.blame:
-            name = blame.nameless or names.get(blame.tid, "") or f"thread {blame.tid}"
+            name = blame.holder_label or names.get(blame.tid, "") or f"thread {blame.tid}"
             holder = StackCall(Step(name, kind=StepKind.THREAD, number=blame.tid))
             frame = snapshot.sites.get(blame.site)
             site = (_call(frame),) if frame is not None else ()

@@ -49,7 +49,7 @@ class _Trees(Struct, frozen=True):
     span_s: float
 
     @staticmethod
-    def of(snapshot: Snapshot) -> _Trees:
+    def from_snapshot(snapshot: Snapshot) -> _Trees:
         return _Trees(
             wait=call_tree.tree(call_tree.branches(snapshot, call_tree.WAIT)),
             count=call_tree.tree(call_tree.branches(snapshot, call_tree.COUNT)),
@@ -66,8 +66,8 @@ def difference(before: Snapshot, after: Snapshot) -> DifferenceNode:
         before: the waits of the first span, see analysis/span_snapshot.py.
         after: those of the second one.
     """
-    former, other = _Trees.of(before), _Trees.of(after)
-    return _joined(
+    former, other = _Trees.from_snapshot(before), _Trees.from_snapshot(after)
+    return _join(
         Step(""),
         (former.wait, former.count, former.span_s),
         (other.wait, other.count, other.span_s),
@@ -78,7 +78,7 @@ def difference(before: Snapshot, after: Snapshot) -> DifferenceNode:
 _Pair = tuple[Node | None, Node | None, float]
 
 
-def _joined(step: Step, before: _Pair, after: _Pair, depth: int = 0) -> DifferenceNode:
+def _join(step: Step, before: _Pair, after: _Pair, depth: int = 0) -> DifferenceNode:
     below = [_children(node) for node in (before[0], before[1], after[0], after[1])]
     if depth >= MAX_DEPTH:
         below = []
@@ -86,7 +86,7 @@ def _joined(step: Step, before: _Pair, after: _Pair, depth: int = 0) -> Differen
     for child_step in dict.fromkeys(step for nodes in below for step in nodes):
         nodes = [children_of_tree.get(child_step) for children_of_tree in below]
         children.append(
-            _joined(
+            _join(
                 child_step,
                 (nodes[0], nodes[1], before[2]),
                 (nodes[2], nodes[3], after[2]),

@@ -104,8 +104,10 @@ class CallsProfile:
             value,
             own,
             location=location,
-            callers=_sorted(Wing(caller_step, figure) for caller_step, figure in callers.items()),
-            callees=_sorted(iter(callees.values())),
+            callers=_sort_wings(
+                Wing(caller_step, figure) for caller_step, figure in callers.items()
+            ),
+            callees=_sort_wings(iter(callees.values())),
         )
 
     def butterflies(self, weight: str) -> Mapping[Step, Butterfly]:
@@ -161,7 +163,7 @@ def _own_wait(node: CallSum) -> float:
     return max(node.wait_s - sum(child.wait_s for child in node.children.values()), 0.0)
 
 
-def _sorted(wings: Iterator[Wing]) -> tuple[Wing, ...]:
+def _sort_wings(wings: Iterator[Wing]) -> tuple[Wing, ...]:
     return tuple(sorted(wings, key=most_first))
 
 

@@ -100,7 +100,7 @@ def calls_of(snapshot: Snapshot, tid: int | None = None, before: Snapshot | None
         before: an earlier scan of the same process: only the calls since then count.
     """
     trees = _chosen(snapshot.calls, tid)
-    root = _added(snapshot, trees)
+    root = _add_trees(snapshot, trees)
     earlier: Sequence[CallTree] = ()
     if before is not None:
         earlier = _chosen(before.calls, tid)
@@ -110,7 +110,7 @@ def calls_of(snapshot: Snapshot, tid: int | None = None, before: Snapshot | None
             earlier = [tree for tree in before.calls if tree.tid == ENDED or tree.tid not in alive]
         # Each scan may know more names than the one before.
         _subtract(
-            root, _added(replace(before, stacks={**before.stacks, **snapshot.stacks}), earlier)
+            root, _add_trees(replace(before, stacks={**before.stacks, **snapshot.stacks}), earlier)
         )
     return Calls(
         root=root,
@@ -135,7 +135,7 @@ def _less(figure: int, before: int) -> int:
     return figure - before if figure >= before else figure
 
 
-def _added(snapshot: Snapshot, trees: Iterable[CallTree]) -> CallSum:
+def _add_trees(snapshot: Snapshot, trees: Iterable[CallTree]) -> CallSum:
     root = CallSum(Step(""))
     known_steps: dict[int, Step] = {}
     for tree in trees:
@@ -203,7 +203,9 @@ def contexts(root: CallSum) -> Iterator[Context]:
     """Yield the nodes below ``root``, depth first; the largest total comes first."""
     path: list[Step] = []
     open_: dict[Step, int] = {}  # how often a function is on the path
-    line: list[tuple[CallSum, int, CallSum | None]] = [(child, 0, None) for child in _ordered(root)]
+    line: list[tuple[CallSum, int, CallSum | None]] = [
+        (child, 0, None) for child in _sort_callees(root)
+    ]
     while line:
         node, depth, caller = line.pop()
         while len(path) > depth:
@@ -211,10 +213,10 @@ def contexts(root: CallSum) -> Iterator[Context]:
         yield Context(node, depth, caller, open_.get(node.step, 0) > 0)
         path.append(node.step)
         open_[node.step] = open_.get(node.step, 0) + 1
-        line += [(child, depth + 1, node) for child in _ordered(node)]
+        line += [(child, depth + 1, node) for child in _sort_callees(node)]
 
 
-def _ordered(node: CallSum) -> list[CallSum]:
+def _sort_callees(node: CallSum) -> list[CallSum]:
     """Return the callees, the last one first: the largest total comes first."""
     return sorted(
         node.children.values(), key=lambda child: (child.total_s, child.count, child.step)

@@ -43,7 +43,7 @@ class InsideLockProfile:
 
         The values are samples.
         """
-        return inside(self.snapshot, self._weighed(weight)).functions
+        return inside(self.snapshot, self._weigh_lock(weight)).functions
 
     def tree(self, weight: str) -> Node:
         """See Profile. The entry functions of the tree are those that took the lock."""
@@ -67,10 +67,10 @@ class InsideLockProfile:
         each = 1.0 if weight == SAMPLES.name else self._period_s
         return [
             replace(branch, value=branch.value * each)
-            for _, branch in stack_branches(self.snapshot, self._weighed(weight))
+            for _, branch in stack_branches(self.snapshot, self._weigh_lock(weight))
         ]
 
-    def _weighed(self, weight: str) -> Lock:
+    def _weigh_lock(self, weight: str) -> Lock:
         """Return the lock with the stacks that the weight counts."""
         inside_lock = self.lock.inside
         if inside_lock is None or weight in (HELD.name, SAMPLES.name):

@@ -151,9 +151,9 @@ def lock_named(locks: Sequence[Lock], name: str) -> Lock:
         return fitting[0]
     if fitting:
         count_text = f"{len(fitting)} locks are called like {name!r}"
-        raise LocktopError(f"{count_text}: {_said(fitting)}; an id or an address names one")
+        raise LocktopError(f"{count_text}: {_list_text(fitting)}; an id or an address names one")
     contended = [lock for lock in locks if lock.contended and not lock.idle]
-    there_are = f"contended locks: {_said(contended)}" if contended else "no lock is contended"
+    there_are = f"contended locks: {_list_text(contended)}" if contended else "no lock is contended"
     raise LocktopError(f"there is no lock {name!r}; {there_are}")
 
 
@@ -170,7 +170,7 @@ def _fitting(locks: Sequence[Lock], name: str) -> list[Lock]:
     return exact or [lock for lock in locks if name in lock.name]
 
 
-def _said(locks: Sequence[Lock]) -> str:
+def _list_text(locks: Sequence[Lock]) -> str:
     named = ", ".join(f"{lock.name} (id {lock.id})" for lock in locks[:_MAX_NAMED])
     more = len(locks) - _MAX_NAMED
     return f"{named} and {more} more" if more > 0 else named

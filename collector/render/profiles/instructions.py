@@ -41,11 +41,11 @@ def instructions(data: bytes, start: int, machine: str) -> Iterator[Instruction]
     if reader is None:
         return
     for address, _, name, operands in reader.disasm_lite(data, start):
-        text = f"{name} {_with_offset(operands, start, len(data))}".rstrip()
+        text = f"{name} {_replace_target(operands, start, len(data))}".rstrip()
         yield Instruction(address=address, text=text)
 
 
-def _with_offset(operands: str, start: int, size: int) -> str:
+def _replace_target(operands: str, start: int, size: int) -> str:
     """Return operands with the target of a jump within the code as an offset: ``+0x14``."""
     match = _TARGET.search(operands)
     if match is None or not start <= (target := int(match[1], 16)) < start + size:

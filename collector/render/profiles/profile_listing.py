@@ -98,7 +98,7 @@ def listing(profiles: Sequence[KeptProfile]) -> Listing:
 def _check_same(first: KeptProfile, other: KeptProfile) -> None:
     if _positions(first) != _positions(other):
         raise LocktopError(
-            f"the profiles are of different regions: {_described(first)}, {_described(other)}"
+            f"the profiles are of different regions: {_describe(first)}, {_describe(other)}"
         )
     sizes = first.profile.bucket_size, other.profile.bucket_size
     if sizes[0] != sizes[1]:
@@ -122,7 +122,7 @@ def _positions(kept: KeptProfile) -> list[tuple[str, int, int]]:
     ]  # fmt: skip
 
 
-def _described(kept: KeptProfile) -> str:
+def _describe(kept: KeptProfile) -> str:
     region = kept.profile.regions[0]
     module = region.module.rpartition("/")[2]
     name = region.function or (f"{module}+{region.offset:#x}" if module else f"{region.start:#x}")

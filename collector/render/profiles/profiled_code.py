@@ -24,7 +24,7 @@ from locktop.collector.symbols.resolver import Resolver
 _PATIENCE_S = 30.0
 
 
-def without_code(snapshot: Snapshot, profile: SelfProfile) -> KeptProfile:
+def profile_without_code(snapshot: Snapshot, profile: SelfProfile) -> KeptProfile:
     """Return a profile of a snapshot, of which nothing but the counts is known.
 
     Raises:
@@ -42,14 +42,14 @@ def without_code(snapshot: Snapshot, profile: SelfProfile) -> KeptProfile:
     )
 
 
-def with_code(snapshot: Snapshot, profile: SelfProfile) -> KeptProfile:
+def profile_with_code(snapshot: Snapshot, profile: SelfProfile) -> KeptProfile:
     """Return a profile of a running process with the code and the lines of its buckets.
 
     Code and lines that cannot be read are left out. The call may take some seconds.
     """
     # Other code may be where the unloaded code was.
     if profile.state is ProfileState.UNLOADED:
-        return without_code(snapshot, profile)
+        return profile_without_code(snapshot, profile)
     pid = snapshot.process.pid
     machine = platform.machine()
     code = _code(pid, profile)

@@ -90,7 +90,7 @@ def parse(data: bytes, name: str) -> CallerCalleeReport:
     Raises:
         LocktopError: The file is not such a report; the message is one line with ``name``.
     """
-    lines = _LINE_END.split(decoded(data))  # no other character ends a line
+    lines = _LINE_END.split(decode(data))  # no other character ends a line
     columns = _header(lines)
     if columns is None:
         raise LocktopError(
@@ -108,7 +108,7 @@ def parse(data: bytes, name: str) -> CallerCalleeReport:
     return _report(rows, columns, notes)
 
 
-def decoded(data: bytes) -> str:
+def decode(data: bytes) -> str:
     """Return the text of a file, which may or may not begin with a mark of its encoding."""
     for bom, encoding in (
         (codecs.BOM_UTF8, "utf-8"),
@@ -227,7 +227,7 @@ class _NumberFormat:
 
     def number(self, text: str) -> float | None:
         """Return the number in a cell, None if there is no valid number."""
-        text = _without_percent(text)
+        text = _strip_percent(text)
         if not self._number.fullmatch(text):
             return None
         value = float(text.translate(self._groups).replace(self.decimal, "."))
@@ -238,7 +238,7 @@ def _other(mark: str) -> str:
     return "," if mark == "." else "."
 
 
-def _without_percent(text: str) -> str:
+def _strip_percent(text: str) -> str:
     return text.strip().rstrip("%").strip()
 
 
@@ -246,7 +246,7 @@ def _texts(cells: list[tuple[int, list[str]]], columns: list[int]) -> Iterator[s
     for _, row in cells:
         for n in columns:
             if n < len(row):
-                yield _without_percent(row[n])
+                yield _strip_percent(row[n])
 
 
 def _decimal_mark(text: str) -> str:
@@ -330,7 +330,7 @@ def _report(rows: list[_ParsedRow], columns: _Columns, notes: _Notes) -> CallerC
     current: Step | None = None
     for row in rows:
         if row.type == 0:
-            current = steps.of(row)
+            current = steps.step(row)
             by_name.setdefault(row.name, current)
             sums.setdefault(current, _Sums()).add(0, current, row)
             continue
@@ -340,7 +340,7 @@ def _report(rows: list[_ParsedRow], columns: _Columns, notes: _Notes) -> CallerC
             context = f"of {row.root}" if row.root else "before it"
             notes.add(row.line, f"{_TYPE_NAMES[row.type]} without a Root row {context}")
             continue
-        sums[current].add(row.type, steps.of(row), row)
+        sums[current].add(row.type, steps.step(row), row)
     return CallerCalleeReport(
         columns.measures,
         {
@@ -363,7 +363,7 @@ class _Steps:
         self._shared = {key for key, owners in addresses.items() if len(owners) > 1}
         self._processes = len({row.process for row in rows}) > 1
 
-    def of(self, row: _ParsedRow) -> Step:
+    def step(self, row: _ParsedRow) -> Step:
         shared = (row.process, row.module, row.name) in self._shared
         number = _address(row.address) if shared else 0
         if row.module == LOCK_MODULE:
@@ -392,12 +392,12 @@ class _Sums:
 
     def group(self, measure: str) -> FunctionGroup:
         own, callers, callees = (
-            tuple(_summed(step, row, measure) for step, row in rows.items()) for rows in self._rows
+            tuple(_sum_row(step, row, measure) for step, row in rows.items()) for rows in self._rows
         )
         return FunctionGroup(own[0], callers, callees)
 
 
-def _summed(step: Step, rows: list[_ParsedRow], measure: str) -> FunctionRow:
+def _sum_row(step: Step, rows: list[_ParsedRow], measure: str) -> FunctionRow:
     values = [row.values[measure] for row in rows]
     return FunctionRow(
         step=step,

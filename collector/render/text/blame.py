@@ -62,7 +62,7 @@ def _held_meanwhile(context: ReportContext, row: Row) -> Iterator[str]:
             yield f"    {context.row_name(row)} was held meanwhile by"
         taken = context.snapshot.sites.get(blame.site)
         yield (
-            f"      {blame.nameless or context.thread(blame.tid)},"
+            f"      {blame.holder_label or context.thread(blame.tid)},"
             f" {int(100 * wait_s / whole)} %: {units.duration(wait_s)}"
             + (f", taken in {full_location(taken)}" if taken else "")
             + (f", while it waited for {context.lock(blame.through)}" if blame.through else "")
@@ -82,7 +82,7 @@ def _ends_of_chains(context: ReportContext, row: Row) -> Iterator[str]:
         who = Blame(tid=root.tid, site=root.site, wait_s=root.wait_s)
         taken = context.snapshot.sites.get(root.site)
         yield (
-            f"      {who.nameless or context.thread(root.tid)},"
+            f"      {who.holder_label or context.thread(root.tid)},"
             f" {int(100 * root.wait_s / row.wait_s)} %: {units.duration(root.wait_s)},"
             f" with {context.lock(root.lock)}"
             + (f", taken in {full_location(taken)}" if taken else "")

@@ -31,7 +31,7 @@ class ReportContext:
         self.threads = {thread.tid: thread for thread in snapshot.threads}
         self.threads_elsewhere = {one.tid: one for one in snapshot.threads_elsewhere}
         self.locks = {lock.id: lock for lock in snapshot.locks}
-        self.class_of = lock_classes.by_lock(lock_classes.find(snapshot.locks))
+        self.class_of = lock_classes.classes_by_lock(lock_classes.find(snapshot.locks))
         self.groups = thread_groups.find(snapshot.threads, self.locks, self.class_of)
 
     @cached_property

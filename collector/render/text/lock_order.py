@@ -67,7 +67,7 @@ def _cycle(snapshot: Snapshot, names: _Names, cycle: OrderCycle) -> Iterator[str
 class _Names:
     def __init__(self, snapshot: Snapshot) -> None:
         self._locks = {lock.id: lock for lock in snapshot.locks}
-        self._class_of = lock_classes.by_lock(lock_classes.find(snapshot.locks))
+        self._class_of = lock_classes.classes_by_lock(lock_classes.find(snapshot.locks))
         self._threads = {thread.tid: thread.name for thread in snapshot.threads if thread.name}
 
     def lock(self, id_: int) -> str:

@@ -136,7 +136,7 @@ def _of_class(context: ReportContext, of: LockClass, with_waiters: bool) -> Iter
     wait_s = context.contention_s(worst)
     if not wait_s:
         return
-    single = lock_classes.within(worst, of).removeprefix("at ")
+    single = lock_classes.name_in_class(worst, of).removeprefix("at ")
     yield f"the worst {single} with {units.duration(wait_s)}"
     if worst.holders:
         yield f"held by {context.threads_named(worst.holders)}"

@@ -79,7 +79,7 @@ class SnapshotIndex:
     @cached_property
     def class_of(self) -> dict[int, LockClass]:
         """The class of each lock that is in one, by the lock's id."""
-        return lock_classes.by_lock(self.classes.values())
+        return lock_classes.classes_by_lock(self.classes.values())
 
     @cached_property
     def groups(self) -> dict[Hashable, ThreadGroup]:
@@ -226,7 +226,7 @@ class SnapshotIndex:
 
     def name_in_class(self, lock: Lock, of: LockClass) -> str:
         """The part of a lock's name that no other lock of its class has."""
-        return lock_classes.within(lock, of)
+        return lock_classes.name_in_class(lock, of)
 
     def class_blame(self, of: LockClass) -> Sequence[Blame]:
         """The wait time of a class by holder, the longest first."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from string import ascii_lowercase
 
-from locktop.collector.analysis.timeline import Cell, by_state, longest_lock
+from locktop.collector.analysis.timeline import Cell, longest_lock, state_sums
 from locktop.collector.model import LaneState, Window
 
 #: The part of a cell in contention, in eighths. The first one is any wait, the last one all time.
@@ -48,7 +48,7 @@ def glyph(cell: Cell, cell_ns: int) -> tuple[str, LaneState]:
         cell: nanoseconds by state and lock.
         cell_ns: the length of the cell.
     """
-    sums = by_state(cell)
+    sums = state_sums(cell)
     waited = sums.get(LaneState.WAITING, 0)
     if waited:
         return BLOCKS[min(7, 7 * waited // max(1, cell_ns))], LaneState.WAITING
@@ -67,7 +67,7 @@ def lock_letter(cell: Cell, cell_ns: int, letters: Mapping[int, str]) -> tuple[s
     sign, state = glyph(cell, cell_ns)
     if state is not LaneState.WAITING:
         return sign, state
-    waited = by_state(cell)[LaneState.WAITING]
+    waited = state_sums(cell)[LaneState.WAITING]
     letter = letters.get(longest_lock(cell), OTHER_LOCK)
     return letter.upper() if 2 * waited >= cell_ns else letter, state
 

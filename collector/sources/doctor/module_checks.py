@@ -92,7 +92,9 @@ def _run_time_code(pid: int, mappings: list[Mapping]) -> Iterator[Check]:
     )
     if not any(are_generated):
         return
-    listed = Path(f"{procfs.shared(pid)}/root/tmp/perf-{procfs.status(pid).namespace_pids[-1]}.map")
+    listed = Path(
+        f"{procfs.shared_directory(pid)}/root/tmp/perf-{procfs.status(pid).namespace_pids[-1]}.map"
+    )
     if listed.exists():
         yield full("run-time code", f"{listed.name} names the code that was made at run time")
     else:

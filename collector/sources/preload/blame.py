@@ -164,7 +164,7 @@ class ChargedBlame(LazyBlame):
         if isinstance(index, slice):
             return tuple([self[i] for i in range(*index.indices(len(self)))])
         row = range(len(self))[index]
-        return self._blame(layout.CHARGE.at(rows, row * size))
+        return self._blame(layout.CHARGE.unpack(rows, row * size))
 
     def __iter__(self) -> Iterator[Blame]:
         rows, origins, hz = self._sorted_rows(), self._origins, self._hz

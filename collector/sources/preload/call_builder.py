@@ -32,7 +32,7 @@ class CallBuilder:
         """Read all trees again: a library was unloaded."""
         self._trees.forget()
 
-    def of(
+    def build(
         self, threads: Iterable[RawThread], living: Mapping[int, Thread], control: int
     ) -> tuple[CallTree, ...]:
         """Return the trees of the living threads, then one of all ended threads.
@@ -45,7 +45,7 @@ class CallBuilder:
         trees, ended = [], []
         for raw in threads:
             thread = living.get(raw.block.tid)
-            tree = self._read(self._trees.of_thread, raw.offset)
+            tree = self._read(self._trees.thread_tree, raw.offset)
             if tree is None:
                 continue
             counts = thread is not None and tree.head.control == control
@@ -54,12 +54,12 @@ class CallBuilder:
             if thread is None:
                 ended.append(call_tree)
             else:
-                trees.append(_named(call_tree, thread))
-        tree = self._read(lambda _: self._trees.of_ended(), 0)
+                trees.append(_name_tree(call_tree, thread))
+        tree = self._read(lambda _: self._trees.ended_tree(), 0)
         if tree is not None:
             ended.append(self._tree(tree, None))
         trees.sort(key=lambda tree_: tree_.tid)
-        return (*trees, *_merged(ended))
+        return (*trees, *_merge_trees(ended))
 
     def _read(self, read: Callable[[int], RawCallTree | None], offset: int) -> RawCallTree | None:
         try:
@@ -141,7 +141,7 @@ def _traced(nodes: Iterable[CallNode]) -> float:
     return sum(node.total_s for node in nodes if node.parent is None)
 
 
-def _named(tree: CallTree, thread: Thread) -> CallTree:
+def _name_tree(tree: CallTree, thread: Thread) -> CallTree:
     return CallTree(
         tid=thread.tid,
         name=thread.name,
@@ -153,7 +153,7 @@ def _named(tree: CallTree, thread: Thread) -> CallTree:
     )
 
 
-def _merged(trees: list[CallTree]) -> tuple[CallTree, ...]:
+def _merge_trees(trees: list[CallTree]) -> tuple[CallTree, ...]:
     """Return one tree of several, none if there are none."""
     if len(trees) < 2:
         return tuple(trees)

@@ -106,7 +106,7 @@ class ConditionWakeups:
         if row.type > self._conditions.count:
             return not_known
         offset = list(self._conditions.offsets())[row.type - 1]
-        record = layout.CONDITION.at(self._memory.read(offset, layout.CONDITION.size))
+        record = layout.CONDITION.unpack(self._memory.read(offset, layout.CONDITION.size))
         if wait.since < record.signalled <= now:
             return _Begin(record.signalled, is_known=True)
         return not_known

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from locktop.collector.analysis.inside_lock import charged, recorded_spans, unrecorded_spans
+from locktop.collector.analysis.inside_lock import charge, recorded_spans, unrecorded_spans
 from locktop.collector.analysis.lock_pressure import PressurePoint, pressure
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import (
@@ -174,7 +174,7 @@ class InsideProfiler:
         """Charge the records of the batch before: all samples within them are there by now."""
         self._add_samples()
         before, self._last = self._last, batch
-        records = self._picked(before) if before is not None else []
+        records = self._pick_records(before) if before is not None else []
         former, self._records = self._records, records
         self._asleep = 0
         spans = recorded_spans(records)
@@ -207,7 +207,7 @@ class InsideProfiler:
             if not samples_of_thread:
                 del self._samples[tid]
 
-    def _picked(self, batch: SlotBatch) -> list[WaitRecord]:
+    def _pick_records(self, batch: SlotBatch) -> list[WaitRecord]:
         """Return the records of a batch that touch a sample, by the clock of the samples."""
         if not batch.packed:
             return []
@@ -233,7 +233,7 @@ class InsideProfiler:
             buffer,
         )
         raw = bytes(ffi.buffer(buffer, count * event_ring.SIZE))
-        picked = replace(slot_batch.with_records(batch, raw), ticks=ticks, time_ns=ns)
+        picked = replace(slot_batch.replace_records(batch, raw), ticks=ticks, time_ns=ns)
         return [record for record in slot_batch.decode(picked) if self._wants(record.lock)]
 
     def _note_threads(self, data: bytes) -> None:
@@ -249,7 +249,7 @@ class InsideProfiler:
         return self._locks is None or lock in self._locks
 
     def _charge(self, spans: Iterable[HeldSpan]) -> None:
-        for span, sample in charged(self._samples, spans):
+        for span, sample in charge(self._samples, spans):
             locks = self._charged.setdefault(_key(sample), set())
             if span.lock in locks:
                 continue
@@ -287,7 +287,7 @@ class InsideProfiler:
             if not draft.ended:
                 self._follow(draft)
             draft.inside = self._profile()
-            draft.locks = tuple(self._annotated(lock) for lock in draft.locks)
+            draft.locks = tuple(self._annotate_lock(lock) for lock in draft.locks)
             draft.notes = (*draft.notes, *self._notes())
 
     def _flush(self) -> None:
@@ -405,7 +405,7 @@ class InsideProfiler:
             threads=self._sampler.sampled,
         )
 
-    def _annotated(self, lock: Lock) -> Lock:
+    def _annotate_lock(self, lock: Lock) -> Lock:
         counts, points = self._counts.get(lock.id), self._points.get(lock.id, ())
         if not counts and not points:
             return lock

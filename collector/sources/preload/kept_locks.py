@@ -60,8 +60,8 @@ class KeptLocks:
         """
         ticks_by_kept = {
             kept: self._noticed.get(kept, reading.now)
-            for thread in self._ended(reading, alive, tasks)
-            for kept in _kept(thread, self._reader.held_list(thread), rows)
+            for thread in self._ended_threads(reading, alive, tasks)
+            for kept in _kept_locks(thread, self._reader.held_list(thread), rows)
         }
         if ticks_by_kept.keys() - self._noticed.keys() and tasks.is_process_ending():
             ticks_by_kept = {
@@ -82,13 +82,13 @@ class KeptLocks:
                     lock=kept.lock,
                     tid=kept.tid,
                     other=0,
-                    stack=self._frames.of_site(kept.site),
+                    stack=self._frames.site_id(kept.site),
                     count=1,
                     ago_s=self._clock.seconds(max(0, reading.now - ticks)),
                 )
         return tuple(sorted(entries.values(), key=lambda misuse: -misuse.ago_s))
 
-    def _ended(
+    def _ended_threads(
         self, reading: Reading, alive: Container[int], tasks: KernelThreads
     ) -> Iterator[RawThread]:
         for thread in reading.threads:
@@ -107,7 +107,7 @@ class KeptLocks:
         return misuse.lock, addresses[0] if addresses else 0
 
 
-def _kept(
+def _kept_locks(
     thread: RawThread, held: Sequence[HeldRecord], rows: Mapping[int, LockRow]
 ) -> Iterator[_KeptLock]:
     """Yield the locks that the thread certainly kept, as is_kept() in account/misuse.c does."""

@@ -30,7 +30,7 @@ from locktop.collector.shm.layout import LockRow, SiteSum
 from locktop.collector.shm.lock_names import ProgramLockNames
 from locktop.collector.shm.reader import Reading
 from locktop.collector.sources.preload import blame
-from locktop.collector.sources.preload.lock_state import NO_STATE, LockState, presumed
+from locktop.collector.sources.preload.lock_state import NO_STATE, LockState, presumed_holders
 from locktop.collector.sources.preload.stack_table import StackFrames
 from locktop.collector.symbols.lock_naming import LockNames
 from locktop.collector.symbols.resolver import Resolver
@@ -67,7 +67,7 @@ class LockBuilder:
         self._locks: dict[int, tuple[LockRow, tuple[int, int], Lock]] = {}
         self._before = 0
 
-    def of(
+    def build(
         self, reading: Reading, states: Mapping[int, LockState], frames: StackFrames
     ) -> tuple[Lock, ...]:
         """Return the locks in the order of Snapshot.locks."""
@@ -101,17 +101,17 @@ class LockBuilder:
         if kind is None or (row.lock == 0 and not row.acquisitions):
             return None
         before = self._ongoing.get(row.lock)
-        if state is None and before is None and (unchanged := self._unchanged(row)) is not None:
+        if state is None and before is None and (unchanged := self._same_lock(row)) is not None:
             return unchanged
         state = state or NO_STATE
         waits = [ticks for ticks, _, _ in state.waiters]
         waiting, longest, seconds = sum(waits), max(waits, default=0), self._clock.seconds
-        holding = _not_counted(state, row)
+        holding = _uncounted_ticks(state, row)
         if waiting or holding:
             ongoing[row.lock] = (waiting, holding)
         grown = (waiting - before[0], holding - before[1]) if before else (waiting, holding)
         sites = reading.sites.get(row.lock, ())
-        holders = state.holders or presumed(state.published, longest, self._clock)
+        holders = state.holders or presumed_holders(state.published, longest, self._clock)
         idle = kind not in CONTENTION_KINDS  # analysis/idle/classifier.py refines this
         stacks = self._wait_stacks(sites, state, idle)
         held = state.held or [(tid, 0, 0) for tid in holders]
@@ -147,9 +147,9 @@ class LockBuilder:
             wait_histogram=self._histogram(row, reading, WAITS),
             hold_histogram=self._histogram(row, reading, HOLDS),
         )
-        return _with_life(lock, row) if kind is Kind.SEM else lock
+        return _set_life_counts(lock, row) if kind is Kind.SEM else lock
 
-    def _unchanged(self, row: LockRow) -> Lock | None:
+    def _same_lock(self, row: LockRow) -> Lock | None:
         cached = self._locks.get(row.lock)
         is_same = cached and cached[0] == row and cached[1] == self._names_version
         return cached[2] if cached and is_same else None
@@ -161,7 +161,7 @@ class LockBuilder:
         if not counted:
             return None
         left_out = max(total - counted, 0) if reading.lines_left_out else 0
-        packed = reading.lines.of(row.lock, part)
+        packed = reading.lines.packed_histogram(row.lock, part)
         return PackedHistogram(packed=packed, hz=self._clock.hz, left_out=left_out)
 
     def _rates(
@@ -234,9 +234,9 @@ class LockBuilder:
 
     def rename(self, snapshot: Draft, frames: StackFrames) -> None:
         """Fill in the names of locks that are known by now."""
-        snapshot.locks = tuple([self._renamed(lock, frames) for lock in snapshot.locks])
+        snapshot.locks = tuple([self._rename_lock(lock, frames) for lock in snapshot.locks])
 
-    def _renamed(self, lock: Lock, frames: StackFrames) -> Lock:
+    def _rename_lock(self, lock: Lock, frames: StackFrames) -> Lock:
         cached = self._locks.get(lock.id)
         if cached is None:
             return lock
@@ -253,12 +253,12 @@ class LockBuilder:
     ) -> str:
         if row.lock == 0:
             return "other locks"
-        given = self._given.of(row.kind << KIND_SHIFT | row.address)
+        given = self._given.name(row.kind << KIND_SHIFT | row.address)
         if given:
             return given
 
         def most_wait() -> tuple[Frame, ...]:
-            return frames.of(stacks[0].stack) if stacks else ()
+            return frames.frames(stacks[0].stack) if stacks else ()
 
         def made_at() -> Iterator[Frame]:
             for address in frames.addresses(row.made_at) if row.made_at else ():
@@ -272,7 +272,7 @@ class LockBuilder:
         )
 
 
-def _with_life(semaphore: Lock, row: LockRow) -> Lock:
+def _set_life_counts(semaphore: Lock, row: LockRow) -> Lock:
     return replace(
         semaphore,
         life_acquisitions=row.life_acquisitions,
@@ -291,7 +291,7 @@ def _largest_mean(sites: list[SiteSum] | tuple[()]) -> int:
     return max([site.wait_ticks // site.count for site in sites if site.count], default=0)
 
 
-def _not_counted(state: LockState, row: LockRow) -> int:
+def _uncounted_ticks(state: LockState, row: LockRow) -> int:
     """The ticks of present holds that the counters lack.
 
     The counters count every acquisition as ended and estimate its hold.

@@ -67,11 +67,11 @@ class LockOrders:
         lives = [entries[index] for index in range(self._lives_read.count)]
         self._lives = {entry.birth: _life(entry) for entry in lives if entry.birth}
         if self._read_locks():
-            self._in_cycles = lock_order_graph.in_cycles(self._orders.values())
+            self._in_cycles = lock_order_graph.orders_in_cycles(self._orders.values())
             self.locks = frozenset(
                 lock for order in self._in_cycles for lock, _ in (order.lock, *order.held)
             )
-        self._next_reading = _rested(begun)
+        self._next_reading = _next_search_time(begun)
 
     def _read_locks(self) -> bool:
         """Read the locks of the orders that are new, and return whether there are any."""
@@ -104,13 +104,13 @@ class LockOrders:
             # Most names that are new name no lock.
             if (self._changed, facts) != self._searched_for:
                 self._searched_for = (self._changed, facts)
-                orders = self._searched(facts)
+                orders = self._searched_orders(facts)
                 result = lock_order_cycles.find(orders, self._lives, facts, self._of_classes)
             self._known = (state, result)
-            self._next_search = _rested(begun)
+            self._next_search = _next_search_time(begun)
         return result
 
-    def _searched(self, facts: Mapping[int, LockFacts]) -> list[ObservedOrder]:
+    def _searched_orders(self, facts: Mapping[int, LockFacts]) -> list[ObservedOrder]:
         """Return the orders that may be part of a cycle of locks or of lock classes."""
         indexes = {order.index for order in self._in_cycles}
         names = {
@@ -121,12 +121,12 @@ class LockOrders:
         if names and self._of_classes:
             orders_of_locks = [order for order in self._orders.values() if order.lock[0] in facts]
             indexes.update(
-                order.index for order in lock_order_graph.in_cycles(orders_of_locks, names)
+                order.index for order in lock_order_graph.orders_in_cycles(orders_of_locks, names)
             )
         return [_order(self._entries[index]) for index in sorted(indexes)]
 
     def _facts(self, locks: Sequence[Lock], rows: Mapping[int, LockRow]) -> dict[int, LockFacts]:
-        class_of = lock_classes.by_lock(lock_classes.find(locks))
+        class_of = lock_classes.classes_by_lock(lock_classes.find(locks))
         return {
             lock.id: LockFacts(
                 has_own_address=self._has_own_address(rows[lock.id]),
@@ -147,7 +147,7 @@ class LockOrders:
         return bool(row.made_at or row.generation) or self._resolver.is_of_a_file(row.address)
 
 
-def _rested(begun: float) -> float:
+def _next_search_time(begun: float) -> float:
     now = time.monotonic()
     return now + REST * (now - begun)
 

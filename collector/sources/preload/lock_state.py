@@ -44,7 +44,7 @@ class LockState(Struct):
 NO_STATE = LockState()
 
 
-def presumed(published: list[int], waited: int, clock: Clock) -> list[int]:
+def presumed_holders(published: list[int], waited: int, clock: Clock) -> list[int]:
     """Return the holders of a lock that no thread lists, from the holders that its waiters saw.
 
     Either a thread took the lock before the library watched, or the lock changes hands just now.
@@ -69,7 +69,7 @@ def forget_former_owners(now: Mapping[int, LockState], tasks: KernelThreads, clo
         if lock.holders:
             continue
         longest = max([ticks for ticks, _, _ in lock.waiters], default=0)
-        if presumed(lock.published, longest, clock) and not tasks.are_asleep(
+        if presumed_holders(lock.published, longest, clock) and not tasks.are_asleep(
             tid for _, tid, _ in lock.waiters
         ):
             lock.published.clear()
@@ -157,7 +157,7 @@ class ScanContext(Struct):
             self._holders[lock] = holders
         return holders
 
-    def awaited(self, wait: WaitBlock) -> int:
+    def awaited_thread(self, wait: WaitBlock) -> int:
         """Return the living thread that a join waits for, 0 unknown."""
         if wait.key >> _KIND_SHIFT != _JOIN:
             return 0

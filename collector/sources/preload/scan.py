@@ -120,7 +120,7 @@ class PreloadScan(Scan):
         session.keep_waits(reading.newest)
         if session.unloads != reading.header.unloads:
             session.unloads = reading.header.unloads
-            session.resolver.read_anew()
+            session.resolver.reread()
             session.calls.forget()
         session.given.refresh()
         if self.has_ended:
@@ -207,14 +207,14 @@ class PreloadScan(Scan):
     def build_threads(self) -> None:
         """Fill in the threads: their waits, holds and times."""
         counts = self.draft.level != "dormant"
-        self.draft.threads = self._session.threads.of(
+        self.draft.threads = self._session.threads.build(
             self._reading.newest, self._lock_states, self._tasks, self._tasks_at, counts
         )
 
     def build_locks(self) -> None:
         """Fill in the locks: their counters, holders, waiters and blame."""
         session = self._session
-        self.draft.locks = session.locks.of(self._reading, self._lock_states, session.frames)
+        self.draft.locks = session.locks.build(self._reading, self._lock_states, session.frames)
 
     def add_unobserved_waits(self) -> None:
         """Fill in the waits in futex calls that the library does not observe, and their locks.
@@ -273,7 +273,7 @@ class PreloadScan(Scan):
                 return suspects
             session = self._session
             threads = session.wakeups.apply(session.reader.read_threads(), session.rows)
-            again = self._with_unobserved_waits(
+            again = self._join_unobserved_waits(
                 session.threads.waiting_threads(threads, self._tasks), by_id
             )
             peers = self._peers.threads(again, by_id)
@@ -288,7 +288,7 @@ class PreloadScan(Scan):
             return frozenset()
         return self.watched.lost_owners.find(self.draft.threads, self.draft.locks)
 
-    def _with_unobserved_waits(
+    def _join_unobserved_waits(
         self, threads: Sequence[Thread], by_id: Mapping[int, Lock]
     ) -> Sequence[Thread]:
         """Return the threads of a second reading with the unobserved waits that go on."""
@@ -315,7 +315,7 @@ class PreloadScan(Scan):
         states = tasks.states(suspects.ended)
         awake |= {tid for tid in suspects.ended if states[tid]}
         session.asleep = frozenset(waits[tid] for tid in asleep - awake)
-        return wait_for_graph.without(suspects, _elsewhere(doing, self.draft.threads)), awake
+        return wait_for_graph.remove_waits(suspects, _elsewhere(doing, self.draft.threads)), awake
 
     def _doing(self, tids: Set[int]) -> Mapping[int, ThreadMoment]:
         """Activities of threads, none where locktop lacks descriptors."""
@@ -349,7 +349,7 @@ class PreloadScan(Scan):
         inherited = fork_inherited.held_at_fork(
             self.watched.target.pid, reading.header.forked_from, draft.threads, by_id
         )
-        misuses = session.misuses.of(reading.now)
+        misuses = session.misuses.misuses(reading.now)
         if self._tasks:  # else locktop lacks descriptors, and every thread would seem to be gone
             misuses = session.kept_locks.add_to(
                 misuses, reading, self._tasks, session.rows, self.watched.tasks
@@ -361,7 +361,7 @@ class PreloadScan(Scan):
         if not self.watched.wants_calls:
             return
         living = {thread.tid: thread for thread in self.draft.threads if thread.alive}
-        self.draft.calls = self._session.calls.of(
+        self.draft.calls = self._session.calls.build(
             self._reading.threads, living, self._reading.control.calls
         )
 
@@ -376,7 +376,7 @@ class PreloadScan(Scan):
         name = self.probes.resolver.frame
         starts = {region.start for profile in self.draft.profiles for region in profile.regions}
         names = {start: name(start + 1).function for start in starts}
-        self.draft.profiles = profiles.with_functions(self.draft.profiles, names)
+        self.draft.profiles = profiles.name_functions(self.draft.profiles, names)
 
     # ---- conclusions ----
 
@@ -399,7 +399,7 @@ class PreloadScan(Scan):
             self.refresh_names()
             if not are_all_read:
                 break
-            if resolver.left() or resolver.version != version:
+            if resolver.count_left() or resolver.version != version:
                 continue
             if searched_at == version:
                 return  # the search has requested no further name

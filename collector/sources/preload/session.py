@@ -84,12 +84,12 @@ class PreloadSession:
         self.misuses = MisuseLog(memory, self.clock)
         self.profiles = ProfileTable(memory, self.clock)
         self.kept_locks = KeptLocks(self.reader, self.frames, self.clock)
-        self.calls = CallBuilder(CallTrees(memory, self.clock.now), self.clock, self.frames.of_site)
+        self.calls = CallBuilder(CallTrees(memory, self.clock.now), self.clock, self.frames.site_id)
         self.orders = LockOrders(memory, resolver, of_classes)
         self.rows: dict[int, LockRow] = {}  # of the last scan
         self.idle_cache = IdleCache()
         self.threads = ThreadBuilder(self.clock)
-        self.locks = LockBuilder(self.clock, resolver, self.given, self._merged)
+        self.locks = LockBuilder(self.clock, resolver, self.given, self._merged_frames)
         self.claim = control.Claim(memory, self.clock)
         self.asleep: frozenset[tuple[int, int]] = frozenset()  # waits in deadlocks: tid, seq
         #: Tids of owners that threads wait for, see fork_inherited.owners_left_by_fork().
@@ -121,7 +121,7 @@ class PreloadSession:
             return self.inside.frames(stack) if self.inside is not None else ()
         if stack >= native_stacks.FIRST_ID:
             return self.native_stacks.frames(stack)
-        return self.frames.of(stack)
+        return self.frames.frames(stack)
 
     def _still_holds(self, holders: Collection[tuple[int, Lock]]) -> Collection[int]:
         """Return the ids of the locks that their threads hold at this moment.
@@ -164,8 +164,8 @@ class PreloadSession:
             for tid, wait in waits.items()
         }
 
-    def _merged(self, tid: int) -> tuple[Frame, ...]:
-        return self.python.of_wait(tid, self.waits)
+    def _merged_frames(self, tid: int) -> tuple[Frame, ...]:
+        return self.python.wait_stack(tid, self.waits)
 
     def hurry(self) -> None:
         """Stop waiting for names. A signal handler may call this method."""

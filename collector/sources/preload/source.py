@@ -111,7 +111,7 @@ class PreloadSource:
         except LocktopError as error:
             if self._watched.last is None:
                 raise
-            return _ended(self._watched.last, f"these are not the final figures: {error}")
+            return _ended_snapshot(self._watched.last, f"these are not the final figures: {error}")
 
     def waits(self) -> Mapping[int, OngoingWait] | None:
         """See Source."""
@@ -210,7 +210,7 @@ class PreloadSource:
             return None
         memory = self._file_after_exec()
         if memory is None and last is not None and self._is_without_library():
-            return _ended(
+            return _ended_snapshot(
                 last, f"the process has executed {clean(exe)}, which runs without the library"
             )
         if memory is None:
@@ -245,6 +245,6 @@ class PreloadSource:
         return bool(maps) and discover.LIBRARY not in maps
 
 
-def _ended(last: Snapshot, note: str) -> Snapshot:
+def _ended_snapshot(last: Snapshot, note: str) -> Snapshot:
     """Return the last snapshot of a process that locktop cannot read any more."""
     return replace(last, ended=True, notes=(*last.notes, note))

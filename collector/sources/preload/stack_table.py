@@ -26,7 +26,7 @@ class StackFrames:
         self._cut: set[int] = set()
         self._of_sites: dict[int, int] = {}
 
-    def of_site(self, site: int) -> int:
+    def site_id(self, site: int) -> int:
         """Return the id of a stack with nothing but this return address; 0 for address 0."""
         if not site:
             return 0
@@ -34,7 +34,7 @@ class StackFrames:
         self._addresses[stack] = (site,)
         return stack
 
-    def of(self, stack: int) -> tuple[Frame, ...]:
+    def frames(self, stack: int) -> tuple[Frame, ...]:
         """Return a stack's frames, innermost first; () for id 0 or a damaged stack."""
         if not stack:
             return ()
@@ -54,7 +54,7 @@ class StackFrames:
 
     def _read(self, stack: int) -> tuple[int, ...]:
         offset = stack * lib.LT_STACK_UNIT
-        depth = layout.STACK.at(self._memory.read(offset, layout.STACK.size)).depth
+        depth = layout.STACK.unpack(self._memory.read(offset, layout.STACK.size)).depth
         if depth & lib.LT_STACK_CUT:
             self._cut.add(stack)
         depth = min(depth & ~lib.LT_STACK_CUT, lib.LT_STACK_MAX)

@@ -32,7 +32,7 @@ from locktop.collector.sources.preload.lock_state import (
     ScanContext,
     has_signalled,
     lock_states,
-    presumed,
+    presumed_holders,
 )
 from locktop.collector.sources.probes.time_accounting import TimeAccounting
 
@@ -67,7 +67,7 @@ class ThreadBuilder:
         self._last_scan: dict[ThreadKey, _LastScan] = {}
         self._times = TimeAccounting()
 
-    def of(
+    def build(
         self,
         raws: Mapping[int, RawThread],
         now: Mapping[int, LockState],
@@ -123,7 +123,7 @@ class ThreadBuilder:
             if idle_s > before.idle_s:
                 idle = rates.share(idle_s - before.idle_s, interval_s)
             asleep = rates.share(waited_s - spun_s, interval_s) if spun_s else contended
-        time = self._times.of(key, task, asleep, idle, counts and raw is not None)
+        time = self._times.time_split(key, task, asleep, idle, counts and raw is not None)
         # A call with 15 names or more and two positions takes five times as long, so two fields
         # follow.
         thread = Thread(
@@ -175,13 +175,13 @@ class ThreadBuilder:
         duration_s = self._clock.seconds(raw.now - raw.wait.since)
         kind, contends = was.kind, was.kind in CONTENTION_KINDS
         holders = self._known_holders(raw, raw.wait, context) if contends else ()
-        awaits = context.awaited(raw.wait) if kind is Kind.JOIN else 0
+        awaits = context.awaited_thread(raw.wait) if kind is Kind.JOIN else 0
         wait = replace(was, duration_s=duration_s, holders=holders, awaits=awaits)
         share = rates.share(duration_s - was.duration_s, self._clock.seconds(raw.now - before.now))
         contended, idle = (share, 0.0) if contends else (0.0, share)
         before.now = raw.now
         wait_s, before.contention_s, before.idle_s = self._wait_seconds(raw, wait)
-        time = self._times.of(key, task, contended, idle, counts)
+        time = self._times.time_split(key, task, contended, idle, counts)
         cpu_share = time.cpu if time else 0.0
         uses, signals = _uses(raw, context)
         holds = self._holds(raw) if raw.held else ()
@@ -263,7 +263,7 @@ class ThreadBuilder:
             shared=flags & _WAIT_SHARED != 0,
             holder_seen=wait.holder,
             pshared=flags & _WAIT_PSHARED != 0,
-            awaits=0 if contends else context.awaited(wait),
+            awaits=0 if contends else context.awaited_thread(wait),
             parties=wait.parties if kind is _BARRIER else 0,
             idle=not contends,
             is_lower_bound=raw.is_wait_older,
@@ -278,14 +278,14 @@ class ThreadBuilder:
         if holders:
             return holders
         published = context.locks.get(wait.lock, NO_STATE).published
-        return tuple(presumed(published, raw.now - wait.since, self._clock))
+        return tuple(presumed_holders(published, raw.now - wait.since, self._clock))
 
     def _holds(self, raw: RawThread | None) -> tuple[Held, ...]:
         if raw is None or not raw.held:
             return ()
-        return tuple([self._held(raw, entry) for entry in raw.held])
+        return tuple([self._held_lock(raw, entry) for entry in raw.held])
 
-    def _held(self, raw: RawThread, entry: HeldRecord) -> Held:
+    def _held_lock(self, raw: RawThread, entry: HeldRecord) -> Held:
         return Held(
             lock=entry.lock,
             site=entry.site,

@@ -28,7 +28,7 @@ def annotate(draft: Draft, frames: StackFrames, unloaded: UnloadedCode) -> bool:
     unloaded.refresh()
     draft.locks = tuple(
         [
-            replace(lock, taken_units=_located(taken_units[lock.id], frames, unloaded))
+            replace(lock, taken_units=_locate(taken_units[lock.id], frames, unloaded))
             if lock.id in taken_units
             else lock
             for lock in draft.locks
@@ -37,12 +37,12 @@ def annotate(draft: Draft, frames: StackFrames, unloaded: UnloadedCode) -> bool:
     return True
 
 
-def _located(taken: TakenUnits, frames: StackFrames, unloaded: UnloadedCode) -> TakenUnits:
-    takers = [_with_site(taker, frames, unloaded) for taker in taken.takers]
+def _locate(taken: TakenUnits, frames: StackFrames, unloaded: UnloadedCode) -> TakenUnits:
+    takers = [_set_site(taker, frames, unloaded) for taker in taken.takers]
     return replace(taken, takers=tuple(takers))
 
 
-def _with_site(taker: UnitTaker, frames: StackFrames, unloaded: UnloadedCode) -> UnitTaker:
+def _set_site(taker: UnitTaker, frames: StackFrames, unloaded: UnloadedCode) -> UnitTaker:
     """Add the call site of a stack, and remove a call site that may be of unloaded code."""
     if not taker.stack:
         return replace(taker, site=0) if unloaded.may_have_had(taker.site) else taker

@@ -72,7 +72,7 @@ class UnobservedLocks:
         pieces = [(wait.futex.address - BEFORE, BEFORE + AFTER) for wait in waits]
         objects = {}
         for wait, context in zip(waits, process_memory.read_many(self._pid, pieces), strict=True):
-            recognised = nptl_objects.recognised(
+            recognised = nptl_objects.recognise(
                 wait.futex, context, tids, self._libc.version, may_wait_at=self._libc.may_wait_at
             )
             objects[wait.tid] = recognised or SyncObject(
@@ -187,11 +187,13 @@ class UnobservedLocks:
         )
 
     def _name(self, id_: int, sync_object: SyncObject, stack: int) -> str:
-        frames = partial(self._stacks.frames, stack) if stack else _no_frames
-        return self._names.name(id_, 0, sync_object.kind, sync_object.address, _no_frames, frames)
+        frames = partial(self._stacks.frames, stack) if stack else _empty_frames
+        return self._names.name(
+            id_, 0, sync_object.kind, sync_object.address, _empty_frames, frames
+        )
 
 
-def _no_frames() -> Sequence[Frame]:
+def _empty_frames() -> Sequence[Frame]:
     return ()
 
 

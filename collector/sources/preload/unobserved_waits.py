@@ -57,7 +57,7 @@ def find_waiters(
     may_wait = [tid for tid, task in threads.items() if _may_wait(task, newest.get(tid))]
     queried = sorted(may_wait)[:_MAX_CHECKED]
     blocks = {tid: newest[tid] for tid in queried if tid in newest}
-    before = {tid: _published(raw, memory) for tid, raw in blocks.items()}
+    before = {tid: _published_wait(raw, memory) for tid, raw in blocks.items()}
     inside = [tid for tid in queried if tasks.sleeps_in(tid).startswith("futex")]
     # Meanwhile the library may have seen a wait begin, and even end.
     arrived = reader.read_threads() if any(tid not in blocks for tid in inside) else {}
@@ -85,7 +85,7 @@ def _may_wait(task: KernelThread, raw: RawThread | None) -> bool:
     return task.state == "S" and (raw is None or raw.wait is None)
 
 
-def _published(raw: RawThread, memory: SharedMemory) -> tuple[int, int]:
+def _published_wait(raw: RawThread, memory: SharedMemory) -> tuple[int, int]:
     """Return the sequence number of the thread's wait as the library shows it now, and its key or
     0.
     """
@@ -95,7 +95,7 @@ def _published(raw: RawThread, memory: SharedMemory) -> tuple[int, int]:
 
 def _saw_no_wait(before: tuple[int, int], raw: RawThread, memory: SharedMemory) -> bool:
     seq, key = before
-    return not seq & 1 and not key and _published(raw, memory) == before
+    return not seq & 1 and not key and _published_wait(raw, memory) == before
 
 
 class UnobservedWaitProbe:
@@ -152,7 +152,7 @@ class UnobservedWaitProbe:
         wait = futex.parse_wait(self._pid, call) if call is not None else None
         if wait is None:
             return None
-        stack = self._stacks.of(self._tasks.kernel_tid(tid), (call, runs), entered=True)
+        stack = self._stacks.stack_id(self._tasks.kernel_tid(tid), (call, runs), entered=True)
         if not runs or self._tasks.runs(tid) != runs:
             return None
         goes_on = former is not None and former.runs == runs
@@ -190,7 +190,7 @@ class UnobservedWaitProbe:
         waits = (
             *[UnobservedWait(tid=tid) for tid in self._refused],
             *[
-                self._named(wait, frames.get(wait.stack, ()), threads.get(wait.tid))
+                self._name_wait(wait, frames.get(wait.stack, ()), threads.get(wait.tid))
                 for wait in unnamed
             ],
         )
@@ -209,7 +209,7 @@ class UnobservedWaitProbe:
             if wait.stack:
                 self._stacks.frames(wait.stack)
 
-    def _named(
+    def _name_wait(
         self, wait: UnobservedWait, frames: tuple[Frame, ...], thread: Thread | None
     ) -> UnobservedWait:
         stack, name = wait.stack, thread.name if thread is not None else ""
@@ -217,7 +217,10 @@ class UnobservedWaitProbe:
         if verdict is None or verdict[0] is not frames:
             if len(self._verdicts) >= MAX_KEPT:
                 self._verdicts.clear()
-            verdict = self._verdicts[stack, name] = frames, *self._rules.of_functions(frames, name)
+            verdict = self._verdicts[stack, name] = (
+                frames,
+                *self._rules.classify_stack(frames, name),
+            )
         _, type_, rule = verdict
         variable = self._resolver.data(wait.address) or ""
         if rule is None:

@@ -63,8 +63,8 @@ def read(threads: GrowingArray, clock: Clock, idle_cache: IdleCache) -> dict[int
 def _waiting_threads(data: memoryview) -> Iterator[tuple[_WaitingThread, WaitBlock]]:
     """Yield each living thread that is in a wait, with the wait."""
     for offset in range(0, len(data), layout.THREAD.size):
-        wait = layout.WAIT.at(data, offset + layout.WAIT_AT)
+        wait = layout.WAIT.unpack(data, offset + layout.WAIT_AT)
         if wait.key and not wait.seq & 1:
-            thread = _WAITING.at(data, offset)
+            thread = _WAITING.unpack(data, offset)
             if thread.tid and thread.state in _LIVING:
                 yield thread, wait

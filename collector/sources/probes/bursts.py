@@ -49,14 +49,14 @@ class Bursts:
         """Learn how often the threads switch, for each CPU second."""
         count = cycles(switches)
         if (count > 1) != (self.cycles > 1):
-            self._times = self._from(time.monotonic(), count)
+            self._times = self._schedule(time.monotonic(), count)
         self.cycles = count
 
     def advance(self) -> None:
         """Begin the next burst if it is time."""
         now = time.monotonic()
         if now >= self._times[1]:
-            self._times = self._from(now, self.cycles)
+            self._times = self._schedule(now, self.cycles)
 
     @property
     def ends_at(self) -> float:
@@ -70,7 +70,7 @@ class Bursts:
         return max(0.0, next_at - now) if now >= ends_at else 0.0
 
     @staticmethod
-    def _from(now: float, count: int) -> tuple[float, float]:
+    def _schedule(now: float, count: int) -> tuple[float, float]:
         if count == 1:
             return math.inf, math.inf
         ends_at = now + BURST_S

@@ -138,10 +138,10 @@ class FollowedThread:
             call, (_, _, runs) = sleep = self._probe.sleep(tid)
             kernel_tid = self._tasks.kernel_tid(tid)
             #: else locktop may not see the call
-            stack = stacks.of(kernel_tid, sleep) if call.pc else 0
+            stack = stacks.stack_id(kernel_tid, sleep) if call.pc else 0
             if left_s > 0:
                 began = time.monotonic()
-                now = self._probe.described(now)
+                now = self._probe.describe(now)
                 left_s -= time.monotonic() - began
             stopped = stacks.was_stopped(kernel_tid) and self._probe.is_back_in_call(tid)
             if stopped or self._tasks.still_sleeps(tid):

@@ -188,7 +188,7 @@ class HangProbe:
         name = syscalls.name(moment.call.number)
         if name in _PIPE_CALLS:
             descriptor = moment.call.arguments[0]
-            file = os.readlink(f"{procfs.shared(self._pid)}/fd/{descriptor}")
+            file = os.readlink(f"{procfs.shared_directory(self._pid)}/fd/{descriptor}")
             if not file.startswith(_PIPE):
                 return None
             text = syscall_format.describe(self._pid, moment.call)

@@ -106,7 +106,7 @@ class HolderProbe:
             if activities[tid].doing is ActivityState.BLOCKED:
                 if not activities[tid].duration_s and lock.id not in having:
                     continue
-                activities[tid] = self._probe.described(activities[tid])
+                activities[tid] = self._probe.describe(activities[tid])
                 if not self._tasks.still_sleeps(tid):
                     continue
             holder_of_lock[lock.id] = tid
@@ -122,9 +122,9 @@ class HolderProbe:
         sleeps = self._last_sleeps.items()
         self._last_sleeps = {tid: last for tid, last in sleeps if tid in activities}
         self._stacks.begin_again()  # the description of a socket may have taken long
-        activities |= self._with_blocked_stacks(activities, held)
-        activities |= self._with_running_stacks(activities, held, by_tid)
-        activities |= self._with_python(activities)
+        activities |= self._add_blocked_stacks(activities, held)
+        activities |= self._add_running_stacks(activities, held, by_tid)
+        activities |= self._add_python_stacks(activities)
         self._stack_ids = {now.stack for now in activities.values() if now.stack}
         return tuple(
             replace(lock, holder_activity=activities[holder_of_lock[lock.id]])
@@ -133,7 +133,7 @@ class HolderProbe:
             for lock in locks
         )
 
-    def _with_blocked_stacks(
+    def _add_blocked_stacks(
         self, activities: Mapping[int, ThreadActivity], held: Mapping[int, Lock]
     ) -> dict[int, ThreadActivity]:
         blocked: dict[int, ThreadActivity] = {}
@@ -143,7 +143,7 @@ class HolderProbe:
                 now.doing is ActivityState.BLOCKED and self._probe.sleep(tid)[0].pc
             ):  # else locktop may not see the call
                 kernel_tid = self._tasks.kernel_tid(tid)
-                stack = self._stacks.of(kernel_tid, self._probe.sleep(tid))
+                stack = self._stacks.stack_id(kernel_tid, self._probe.sleep(tid))
                 # A stop puts the thread on a CPU.
                 stopped = self._stacks.was_stopped(kernel_tid) and self._probe.is_back_in_call(tid)
                 if stack and (stopped or self._tasks.still_sleeps(tid)):
@@ -153,7 +153,9 @@ class HolderProbe:
                     )
         return blocked
 
-    def _with_python(self, activities: Mapping[int, ThreadActivity]) -> dict[int, ThreadActivity]:
+    def _add_python_stacks(
+        self, activities: Mapping[int, ThreadActivity]
+    ) -> dict[int, ThreadActivity]:
         """Return the activities whose Python functions are known."""
         blocked = {
             tid: now
@@ -166,10 +168,10 @@ class HolderProbe:
         return {
             tid: replace(now, stack=stack)
             for tid, now in blocked.items()
-            if (stack := self._python.of_sleep(tid, self._probe.sleep_key(tid)))
+            if (stack := self._python.sleep_stack(tid, self._probe.sleep_key(tid)))
         }
 
-    def _with_running_stacks(
+    def _add_running_stacks(
         self,
         activities: Mapping[int, ThreadActivity],
         held: Mapping[int, Lock],
@@ -230,7 +232,7 @@ class HolderProbe:
 
     def stacks(self) -> dict[int, tuple[Frame, ...]]:
         """Return the stacks of the last queried holders, as far as they are named."""
-        return {stack: self._python.of(stack) for stack in self._stack_ids}
+        return {stack: self._python.frames(stack) for stack in self._stack_ids}
 
     def notes(self) -> Iterable[str]:
         """Yield what cannot be known of holders, and why."""

@@ -227,7 +227,7 @@ class HolderSampler:
                 tid=self._followed[running_sample.tid],
                 time_ns=running_sample.time_ns,
                 stack=self._id(
-                    self._cache.unwound(running_sample.copy, self._unwinder), running=True
+                    self._cache.unwind(running_sample.copy, self._unwinder), running=True
                 ),
                 on_cpu=True,
                 count=int(running.periods + random.random()),
@@ -268,7 +268,7 @@ class HolderSampler:
             and moment.call.pc
             and (tid not in before or before[tid].moment != moment)
         ]
-        again = self._unwinder.again(calls) if calls else {}
+        again = self._unwinder.cached_stacks(calls) if calls else {}
         samples = []
         for tid, moment in moments.items():
             last, stack = before.get(tid), 0
@@ -302,7 +302,7 @@ class HolderSampler:
             return 0
         unwound = cached
         if unwound is None:
-            unwound = self._unwinder.asleep(call, lambda: self._tasks.still_sleeps(tid))
+            unwound = self._unwinder.sleeping_stack(call, lambda: self._tasks.still_sleeps(tid))
         elif not self._tasks.still_sleeps(tid):
             unwound = None
         return self._id(unwound, running=False)

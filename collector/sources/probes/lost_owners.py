@@ -35,11 +35,11 @@ class LostOwners:
         if not addresses or not self._same_ids:
             return frozenset()
         try:
-            return frozenset(self._lost(addresses))
+            return frozenset(self._lost_addresses(addresses))
         except (OSError, ValueError):
             return frozenset()
 
-    def _lost(self, addresses: Sequence[int]) -> Iterable[int]:
+    def _lost_addresses(self, addresses: Sequence[int]) -> Iterable[int]:
         owners = {
             address: word.owner
             for address, word in shared_mutexes.words(self._pid, addresses).items()

@@ -36,7 +36,7 @@ _RUNNING_S = 0.01
 class _Stack(NamedTuple):
     addresses: tuple[int, ...]
     complete: bool
-    entered: bool  # see NativeStacks.of()
+    entered: bool  # see NativeStacks.stack_id()
     running: bool  # the thread runs: frames inside the C library matter
 
 
@@ -93,22 +93,22 @@ class NativeStacks:
         return time.monotonic() <= self._until
 
     def expect(self, calls: Iterable[SystemCall]) -> None:
-        """Prepare of() for threads that sleep in these calls.
+        """Prepare stack_id() for threads that sleep in these calls.
 
         Only threads that are found asleep after this call may use the result.
         """
         if self._unwinder is not None:
-            self._again = self._unwinder.again(calls)
+            self._again = self._unwinder.cached_stacks(calls)
 
-    def known(self, tid: int, sleep: object, entered: bool = False) -> int:
-        """Return the id of the stack of a sleep, if of() returned it before; else 0."""
+    def known_id(self, tid: int, sleep: object, entered: bool = False) -> int:
+        """Return the id of the stack of a sleep, if stack_id() returned it before; else 0."""
         entry = self._of_sleep.get((tid, entered))
         if entry is None or entry[0] != sleep or entry[1] not in self._kept:
             return 0
         self._kept.move_to_end(entry[1])
         return entry[1]
 
-    def of(
+    def stack_id(
         self, tid: int, sleep: object, entered: bool = False, asleep: SleepCheck | None = None
     ) -> int:
         """Return the id of the stack of a sleep; 0 if it is unknown, or no time is left.
@@ -120,29 +120,29 @@ class NativeStacks:
                 frame of their own (call_target.py).
             asleep: what is known of the sleep already.
         """
-        if stack_id := self.known(tid, sleep, entered):
+        if stack_id := self.known_id(tid, sleep, entered):
             return stack_id
         self._stopped.discard(tid)
         again = self._again.get(asleep[0]) if asleep is not None else None
         takes_no_time = again is not None and (again.complete or not self.may_stop)
         if not (takes_no_time or self.has_time) or not self._is_ready():
             return 0
-        unwound = self._asleep(tid, asleep)
+        unwound = self._sleeping_stack(tid, asleep)
         if unwound is None or not unwound.addresses:
             return 0
         stack_id = self._same_id(unwound, entered)
         self._of_sleep[tid, entered] = sleep, stack_id
         return stack_id
 
-    def _asleep(self, tid: int, asleep: SleepCheck | None) -> Unwound | None:
+    def _sleeping_stack(self, tid: int, asleep: SleepCheck | None) -> Unwound | None:
         assert self._unwinder is not None
         if asleep is None:
-            unwound = self._unwinder.blocked(tid)
+            unwound = self._unwinder.blocked_stack(tid)
         else:
-            unwound = self._again.get(asleep[0]) or self._unwinder.asleep(*asleep)
+            unwound = self._again.get(asleep[0]) or self._unwinder.sleeping_stack(*asleep)
         if unwound is None or unwound.complete or not self.may_stop:
             return unwound
-        stopped = self._unwinder.stopped(tid)
+        stopped = self._unwinder.stopped_stack(tid)
         # The thread may have run meanwhile.
         addresses = unwound.addresses
         if stopped is None or stopped.addresses[: len(addresses)] != addresses:
@@ -164,11 +164,11 @@ class NativeStacks:
 
         unwound: dict[int, Unwound] = {}
         try:
-            unwound = self._unwinder.running(tids[:MAX_SAMPLED], _RUNNING_S)
+            unwound = self._unwinder.running_stacks(tids[:MAX_SAMPLED], _RUNNING_S)
             self.refused = ""
         except RefusedError as error:
             if self.may_stop:
-                stopped = {tid: self._unwinder.stopped(tid) for tid in tids[:MAX_SAMPLED]}
+                stopped = {tid: self._unwinder.stopped_stack(tid) for tid in tids[:MAX_SAMPLED]}
                 unwound = {tid: stack for tid, stack in stopped.items() if stack is not None}
             else:
                 self.refused = str(error)
@@ -177,7 +177,7 @@ class NativeStacks:
         }
 
     def was_stopped(self, tid: int) -> bool:
-        """Return whether the last call of of() stopped the thread."""
+        """Return whether the last call of stack_id() stopped the thread."""
         return tid in self._stopped
 
     def keep_only(self, living: Collection[int]) -> None:
@@ -189,11 +189,9 @@ class NativeStacks:
             if self._unwinder is not None:
                 self._unwinder.keep_only(alive)
 
-    def _with_entered(
-        self, addresses: tuple[int, ...], unwound: tuple[int, ...]
-    ) -> tuple[int, ...]:
+    def _add_entered(self, addresses: tuple[int, ...], unwound: tuple[int, ...]) -> tuple[int, ...]:
         """Add the functions that were called and left their frame to another function."""
-        functions = self._unwinder.entered(unwound) if self._unwinder else []
+        functions = self._unwinder.entered_functions(unwound) if self._unwinder else []
         for index, function in reversed(functions):
             addresses = (*addresses[:index], function + 1, *addresses[index:])
         return addresses
@@ -230,7 +228,7 @@ class NativeStacks:
             address + (index in unwound.exact) for index, address in enumerate(unwound.addresses)
         )
         if entered:
-            addresses = self._with_entered(addresses, unwound.addresses)
+            addresses = self._add_entered(addresses, unwound.addresses)
         stack = _Stack(
             addresses=addresses, complete=unwound.complete, entered=entered, running=running
         )
@@ -280,7 +278,7 @@ def visible_frames(
         frames: all frames.
         running: the thread ran. Of a sleeping thread the frames of the C library are left out.
         complete: the stack could be followed up to where the thread began.
-        entered: as of NativeStacks.of(); such frames of the C library stay.
+        entered: as of NativeStacks.stack_id(); such frames of the C library stay.
     """
     outer_frames = (index for index, frame in enumerate(frames) if not _LIBC.match(frame.module))
     inside = 0 if running else next(outer_frames, 0)

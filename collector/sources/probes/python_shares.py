@@ -149,18 +149,18 @@ class PythonShares:
         locks = {lock.id: lock for lock in snapshot.locks if lock.id in sampled}
         for key in [key for key in self._entries if key[0] not in locks]:
             del self._entries[key]
-        annotated = {id_: self._with_shares(lock, merged) for id_, lock in locks.items()}
+        annotated = {id_: self._add_shares(lock, merged) for id_, lock in locks.items()}
         snapshot.locks = tuple([annotated.get(lock.id, lock) for lock in snapshot.locks])
         stacks = [waited for lock in annotated.values() for waited in lock.wait_stacks]
         return {share.stack for waited in stacks for share in waited.python} - {
             waited.stack for waited in stacks
         }
 
-    def _with_shares(self, lock: Lock, merged: MergedId) -> Lock:
-        stacks = tuple([self._with_share(lock.id, waited, merged) for waited in lock.wait_stacks])
+    def _add_shares(self, lock: Lock, merged: MergedId) -> Lock:
+        stacks = tuple([self._add_share(lock.id, waited, merged) for waited in lock.wait_stacks])
         return replace(lock, wait_stacks=stacks)
 
-    def _with_share(self, lock: int, waited: WaitStack, merged: MergedId) -> WaitStack:
+    def _add_share(self, lock: int, waited: WaitStack, merged: MergedId) -> WaitStack:
         entry = self._entries.get((lock, waited.stack))
         if entry is None or not entry.of_runs:
             return waited

@@ -109,7 +109,7 @@ class PythonStacks:
         """Return why Python frames are missing, if they are."""
         return (self._reader.note,) if self._reader.note else ()
 
-    def of(self, stack: int) -> tuple[Frame, ...]:
+    def frames(self, stack: int) -> tuple[Frame, ...]:
         """Return the frames of a native or merged stack, innermost first."""
         if stack not in _IDS:
             return self._frames(stack)
@@ -122,12 +122,12 @@ class PythonStacks:
             last = self._last[stack] = frames, self._merge(frames, runs) or frames
         return last[1]
 
-    def of_wait(self, tid: int, waits: WaitKeys) -> tuple[Frame, ...]:
+    def wait_stack(self, tid: int, waits: WaitKeys) -> tuple[Frame, ...]:
         """Return the merged stack of a thread's wait; () if there is none yet."""
         wait = tid, waits.get(tid, (0, 0))
-        return self.of(self._of_wait[wait]) if wait in self._of_wait else ()
+        return self.frames(self._of_wait[wait]) if wait in self._of_wait else ()
 
-    def of_sleep(self, tid: int, sleep: WaitKey) -> int:
+    def sleep_stack(self, tid: int, sleep: WaitKey) -> int:
         """Return the id of the merged stack of a sleep, 0 if there is none yet.
 
         The sleep must be among the ``waits`` of the last scan.
@@ -287,7 +287,7 @@ class PythonStacks:
         """Fill in the shares of past waits, and their merged stacks."""
         stacks = self._shares.annotate(snapshot, self._merged_id)
         if stacks:
-            snapshot.stacks = {**snapshot.stacks, **{stack: self.of(stack) for stack in stacks}}
+            snapshot.stacks = {**snapshot.stacks, **{stack: self.frames(stack) for stack in stacks}}
 
     # ---- present waits ----
 
@@ -384,10 +384,10 @@ class PythonStacks:
                 merged[thread.tid] = thread.stack, stack
         if not merged:
             return
-        stacks = {stack: self.of(stack) for _, stack in merged.values()}
-        snapshot.threads = tuple(_with_stack(thread, merged) for thread in snapshot.threads)
+        stacks = {stack: self.frames(stack) for _, stack in merged.values()}
+        snapshot.threads = tuple(_replace_stack(thread, merged) for thread in snapshot.threads)
         snapshot.deadlocks = tuple(
-            _with_stacks(deadlock, merged) for deadlock in snapshot.deadlocks
+            _replace_cycle_stacks(deadlock, merged) for deadlock in snapshot.deadlocks
         )
         snapshot.stacks = {**snapshot.stacks, **stacks}
 
@@ -409,7 +409,7 @@ class PythonStacks:
     def _merged_id(self, native: int, runs: Runs) -> int:
         """Return the id of a native stack with Python functions; 0 if they do not fit."""
         stack = self._ids.get((native, runs), 0)
-        if not stack and self._merge(self.of(native), runs):
+        if not stack and self._merge(self.frames(native), runs):
             stack = self._ids[native, runs] = self._next_id
             self._merged[stack] = native, runs
             self._next_id += 1
@@ -417,12 +417,12 @@ class PythonStacks:
 
     def _merge(self, frames: tuple[Frame, ...], runs: Runs) -> tuple[Frame, ...] | None:
         if not frames or frames[-1] not in _CUTS:
-            return merge_stacks.merged(frames, runs)
-        merged = merge_stacks.merged(frames[:-1], runs, whole=False)
+            return merge_stacks.merge(frames, runs)
+        merged = merge_stacks.merge(frames[:-1], runs, whole=False)
         return (*merged, frames[-1]) if merged else None
 
 
-def _with_stack(thread: Thread, merged: Mapping[int, tuple[int, int]]) -> Thread:
+def _replace_stack(thread: Thread, merged: Mapping[int, tuple[int, int]]) -> Thread:
     if thread.tid not in merged:
         return thread
     _, stack = merged[thread.tid]
@@ -431,7 +431,7 @@ def _with_stack(thread: Thread, merged: Mapping[int, tuple[int, int]]) -> Thread
     return replace(thread, now=replace(thread.now, stack=stack)) if thread.now else thread
 
 
-def _with_stacks(deadlock: Deadlock, merged: Mapping[int, tuple[int, int]]) -> Deadlock:
+def _replace_cycle_stacks(deadlock: Deadlock, merged: Mapping[int, tuple[int, int]]) -> Deadlock:
     cycle = tuple(
         replace(edge, stack=merged[edge.tid][1])
         if merged.get(edge.tid, (0, 0))[0] == edge.stack

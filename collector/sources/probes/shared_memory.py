@@ -99,4 +99,4 @@ def _counts_as_we_do(pid: int) -> bool:
 
 
 def _namespace(pid: int) -> str:
-    return os.readlink(f"{procfs.shared(pid)}/ns/pid")
+    return os.readlink(f"{procfs.shared_directory(pid)}/ns/pid")

@@ -116,7 +116,7 @@ class ThreadActivityProbe:
             return False
         return call is not None and call[1:] == query[1:]
 
-    def described(self, now: ThreadActivity) -> ThreadActivity:
+    def describe(self, now: ThreadActivity) -> ThreadActivity:
         """Return the activity with the text of its call, if the thread is blocked in one."""
         if now.doing is not ActivityState.BLOCKED or now.what:
             return now

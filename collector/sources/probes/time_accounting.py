@@ -43,7 +43,7 @@ class TimeAccounting:
         self._before, self._now = self._now, {}
         self._at_s = at_s
 
-    def of(
+    def time_split(
         self,
         key: Hashable,
         task: KernelThread | None,
@@ -68,15 +68,15 @@ class TimeAccounting:
             return None
         self._now[key] = last
         if last.task is task:
-            return self._of_a_sleeper(last, contended, idle)
+            return self._sleeper_split(last, contended, idle)
         interval_s = task.at_s - last.until_s
-        used = self._used(last, task, interval_s)
+        used = self._use_since(last, task, interval_s)
         last.task, last.until_s = task, task.at_s
         if used is None:
             return None
         return time_split.split(interval_s, used, contended, idle, waits_known)
 
-    def _of_a_sleeper(self, last: _LastTask, contended: float, idle: float) -> TimeSplit | None:
+    def _sleeper_split(self, last: _LastTask, contended: float, idle: float) -> TimeSplit | None:
         """The thread was in one wait all the time, so its task was not read."""
         since_s, last.until_s = last.until_s, self._at_s
         if contended >= _NEARLY_ALL:
@@ -85,7 +85,7 @@ class TimeAccounting:
             return _ALL_IDLE
         return time_split.split(self._at_s - since_s, _NOTHING, contended, idle)
 
-    def _used(self, last: _LastTask, is_: KernelThread, interval_s: float) -> Used | None:
+    def _use_since(self, last: _LastTask, is_: KernelThread, interval_s: float) -> Used | None:
         """Return the use since the last scan, and bring ``ahead_s`` up to date.
 
         None: another thread has the same id, for counters only grow.

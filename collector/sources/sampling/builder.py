@@ -113,7 +113,7 @@ class SamplingBuilder:
         held: dict[int, list[Held]] = {}
         for lock, owner in self._owners(waits).items():
             held.setdefault(owner, []).append(Held(lock=lock, site=0, duration_s=None))
-        waited = self._estimator.by_thread
+        waited = self._estimator.wait_by_thread
         before_all, self._last_threads = self._last_threads, {}
         threads = []
         for tid in sorted(samples):
@@ -130,7 +130,7 @@ class SamplingBuilder:
             if before is not None and goes_on and before.is_steady:
                 thread = replace(before.thread, waiting_for=wait, holds=holds, wait_s=wait_s)
             else:
-                thread = self._moved(sample, wait, holds, wait_s, before, interval_s)
+                thread = self._changed_thread(sample, wait, holds, wait_s, before, interval_s)
             self._last_threads[sample.life] = _LastThread(
                 sample=sample, sampled_wait=sampled_wait, thread=thread, is_steady=goes_on
             )
@@ -182,7 +182,7 @@ class SamplingBuilder:
             if wait.sync_object.owner
         }
 
-    def _moved(
+    def _changed_thread(
         self,
         sample: Sample,
         wait: Wait | None,
@@ -209,7 +209,7 @@ class SamplingBuilder:
             elif before.sample is sample and idle_share >= _NEARLY_ALL:
                 time = _ALL_IDLE
             else:
-                used = _used(before.sample, sample)
+                used = _cpu_use(before.sample, sample)
                 time = time_split.split(interval_s, used, wait_share, idle_share)
                 cpu_share = rates.share(used.ran_s, interval_s)
         state = classifier.state(wait.kind if wait is not None else None, sample.state)
@@ -354,12 +354,12 @@ class SamplingBuilder:
         return self._frames(stacks[0].stack) if stacks else ()
 
 
-def with_names(locks: Sequence[Lock], names: Mapping[int, str]) -> tuple[Lock, ...]:
+def rename_locks(locks: Sequence[Lock], names: Mapping[int, str]) -> tuple[Lock, ...]:
     """Return the locks with these names, by id."""
     return tuple(replace(lock, name=names.get(lock.id, lock.name)) for lock in locks)
 
 
-def with_stacks_of(locks: Sequence[Lock], threads: Sequence[Thread]) -> tuple[Lock, ...]:
+def add_stacks(locks: Sequence[Lock], threads: Sequence[Thread]) -> tuple[Lock, ...]:
     """Return the locks with the stacks that these threads have in their waits."""
     kinds = {lock.id: lock.kind for lock in locks}
     sums: dict[int, dict[int, tuple[int, float]]] = {}
@@ -387,7 +387,7 @@ def _most_first(sums: Mapping[int, tuple[int, float]], kind: Kind) -> tuple[Wait
     )
 
 
-def _used(before: Sample, now: Sample) -> Used:
+def _cpu_use(before: Sample, now: Sample) -> Used:
     return Used(
         ran_s=now.cpu_s - before.cpu_s,
         queued_s=now.runnable_s - before.runnable_s,

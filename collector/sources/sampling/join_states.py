@@ -27,7 +27,7 @@ _TID_AT = 0x2D0
 _HEADER = struct.Struct(f"=Q8xQ{_TID_AT - 24}xI")  # tcb, self; tid
 
 
-def joined(
+def find_join(
     pid: int, wait: FutexWait, context: bytes, tids: Collection[int], glibc: int
 ) -> SyncObject | None:
     """Return the join that a thread waits in, None if the wait is certainly none.
@@ -35,7 +35,7 @@ def joined(
     Args:
         pid: the process.
         wait: a futex call of glibc that is no other object.
-        context: see nptl_objects.recognised().
+        context: see nptl_objects.recognise().
         tids: the threads of the process, in its own pid namespace.
         glibc: 43 for version 2.43.
     """

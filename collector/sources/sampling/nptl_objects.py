@@ -72,7 +72,7 @@ class SyncObject(Struct, frozen=True, gc=False):
     waiters: int = 0  # semaphore: number of threads that wait at once
 
 
-def recognised(
+def recognise(
     wait: FutexWait,
     context: bytes,
     tids: Collection[int],
@@ -117,7 +117,7 @@ def _scans(glibc: int) -> Iterator[_Scan]:
 
 
 def word_of(context: bytes) -> int:
-    """Return the word that a thread waits at; see recognised() for ``context``."""
+    """Return the word that a thread waits at; see recognise() for ``context``."""
     return int.from_bytes(context[BEFORE : BEFORE + 4], "little")
 
 

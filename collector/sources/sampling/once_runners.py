@@ -45,7 +45,7 @@ class OnceRunnerProbe:
             # the check may have failed for lack of resources, or the code was not mapped yet
             self._again[pc] = now + _AGAIN_S
             unwinder = self._stacks.unwinder()
-            self._at[pc] = unwinder.once(pc) if unwinder is not None else None
+            self._at[pc] = unwinder.once_code(pc) if unwinder is not None else None
         return self._at[pc] is not None
 
     def runners(
@@ -87,7 +87,7 @@ class OnceRunnerProbe:
     def _routines_of(self, sample: Sample, still_sleeps: Callable[[Sample], bool]) -> Set[int]:
         """Return the controls of the routines that a thread is in."""
         unwinder = self._stacks.unwinder()
-        unwound = unwinder.blocked(sample.kernel_tid) if unwinder is not None else None
+        unwound = unwinder.blocked_stack(sample.kernel_tid) if unwinder is not None else None
         if unwound is None:
             return frozenset()
         slots = {

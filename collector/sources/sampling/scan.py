@@ -69,7 +69,7 @@ class SamplingScan(Scan):
             time.sleep(max(0.0, began + _FIRST_S - time.monotonic()))
         session.python.begin(self.read_wait_keys_again)
         session.sample()
-        if ptrace_access.memory_refused(watched.target.pid):
+        if ptrace_access.memory_refusal(watched.target.pid):
             raise PermissionError  # the kernel allowed it before
         session.find_once_runners(self.stack_budgets.of_waits)
         self._at = session.sampled_at
@@ -195,7 +195,7 @@ class SamplingScan(Scan):
         new: list[tuple[SampledWait, Sample, SystemCall]] = []
         for tid, wait in self._waits.items():
             sample, unknown = session.samples[tid], wait.sync_object.kind is Kind.FUTEX
-            stack = session.stacks.known(sample.kernel_tid, wait.seq, unknown)
+            stack = session.stacks.known_id(sample.kernel_tid, wait.seq, unknown)
             if stack:
                 stacks[tid] = stack
             else:
@@ -239,7 +239,7 @@ class SamplingScan(Scan):
                     continue
                 asleep = call, partial(session.sampler.still_sleeps, sample)
                 unknown = wait.sync_object.kind is Kind.FUTEX
-                stack = session.stacks.of(sample.kernel_tid, wait.seq, unknown, asleep)
+                stack = session.stacks.stack_id(sample.kernel_tid, wait.seq, unknown, asleep)
                 if stack:
                     stacks[wait.tid] = stack
         return stacks
@@ -267,12 +267,12 @@ class SamplingScan(Scan):
             lock.id: lock.name
             for lock in self._session.builder.locks(self._waits, self._at, self.draft.interval_s)
         }
-        self.draft.locks = builder.with_names(self.draft.locks, names)
+        self.draft.locks = builder.rename_locks(self.draft.locks, names)
 
     def _give_locks_their_waiters_stacks(self) -> None:
         """If stacks have Python functions, give the locks the same stacks as their waiters."""
         if self.probes.python.has_merged:
-            self.draft.locks = builder.with_stacks_of(self.draft.locks, self.draft.threads)
+            self.draft.locks = builder.add_stacks(self.draft.locks, self.draft.threads)
 
     def wait_keys(self) -> WaitKeys:
         """See Scan."""

@@ -48,7 +48,7 @@ class SamplingSession:
         self.watched = watched
         target = watched.target
         pid = target.pid
-        if preloadable.is_of_32_bits(f"{procfs.shared(pid)}/exe"):
+        if preloadable.is_of_32_bits(f"{procfs.shared_directory(pid)}/exe"):
             raise LocktopError(
                 f"process {target} is a 32-bit program: the locks of its waits are not known"
             )
@@ -97,7 +97,7 @@ class SamplingSession:
             raise ProcessLookupError
         sampler = self.sampler
         samples = sampler.take(stat.threads)
-        waits = self.objects.of(samples, sampler.still_sleeps, sampler.newcomers)
+        waits = self.objects.read(samples, sampler.still_sleeps, sampler.newcomers)
         self.sampled_at = sampler.at
         if len(samples) < len(self.samples) or sampler.newcomers:
             lives = {sample.life for sample in samples.values()}
@@ -122,10 +122,10 @@ class SamplingSession:
 
     def wait_keys(self) -> WaitKeys:
         """Return the numbers of the waits of the last sample."""
-        return _numbered(self.waits.values())
+        return _wait_keys(self.waits.values())
 
     def _python_of(self, wait: SampledWait) -> tuple[Frame, ...]:
-        return self.python.of_wait(wait.tid, _numbered([wait]))
+        return self.python.wait_stack(wait.tid, _wait_keys([wait]))
 
     def _still_holds(self, holders: Collection[tuple[int, Lock]]) -> Collection[int]:
         """Return the ids of the locks that their threads hold at this moment.
@@ -151,12 +151,12 @@ class SamplingSession:
 def executed_program(pid: int) -> Program | None:
     """Return the identity of the program that a process executes; None if it is not visible."""
     try:
-        shared = procfs.shared(pid)
+        shared = procfs.shared_directory(pid)
         file, auxiliary = os.stat(f"{shared}/exe"), procfs.read(f"{shared}/auxv")
     except OSError:
         return None
     return (file.st_dev, file.st_ino, auxiliary) if auxiliary else None
 
 
-def _numbered(waits: Iterable[SampledWait]) -> WaitKeys:
+def _wait_keys(waits: Iterable[SampledWait]) -> WaitKeys:
     return {wait.tid: (wait.life, wait.seq) for wait in waits}

@@ -61,8 +61,8 @@ class SamplingSource:
             self._session.sample()
         except OSError as error:
             self._let_go()
-            raise self._refused(error) from None
-        if why_not := ptrace_access.memory_refused(pid) or (
+            raise self._refusal(error) from None
+        if why_not := ptrace_access.memory_refusal(pid) or (
             "" if self._session.sampler.is_counted else _UNCOUNTED
         ):
             self._let_go()
@@ -96,7 +96,7 @@ class SamplingSource:
                 return last
             try:
                 self._follow_exec()
-                scan = SamplingScan(self._session, self._begun, self._without_library(), resolve)
+                scan = SamplingScan(self._session, self._begun, self._why_sampled(), resolve)
                 snapshot = scan.run()
             except OSError as error:
                 snapshot = self._last_scan(error)
@@ -144,7 +144,7 @@ class SamplingSource:
     def set_level(self, name: str) -> str:
         """See Source."""
         raise LocktopError(
-            f"there is no level to set: in process {self._watched.target} {self._without_library()}"
+            f"there is no level to set: in process {self._watched.target} {self._why_sampled()}"
         )
 
     def drain(self, first_calls: int = 0) -> None:
@@ -155,13 +155,13 @@ class SamplingSource:
         """See Source. No source but the library knows when a thread takes a lock."""
         raise LocktopError(
             "what runs inside locks is known with the library alone; process"
-            f" {self._watched.target}: {self._without_library()}"
+            f" {self._watched.target}: {self._why_sampled()}"
         )
 
     def end_profile(self) -> None:
         """See Source. There is no profile."""
 
-    def _without_library(self) -> str:
+    def _why_sampled(self) -> str:
         return self._why or "it runs without the library"
 
     # ---- samples ----
@@ -202,7 +202,7 @@ class SamplingSource:
         last = self._watched.last
         forbidden = isinstance(error, PermissionError) and not self._is_ending()
         if last is None or forbidden or thread_files.is_ours(error):
-            raise self._refused(error)
+            raise self._refusal(error)
         dead = (replace(thread, alive=False, state=ThreadState.OTHER) for thread in last.threads)
         return replace(last, threads=tuple(dead), ended=True)
 
@@ -212,10 +212,10 @@ class SamplingSource:
         except OSError:
             return True  # it has ended meanwhile
 
-    def _refused(self, error: OSError) -> LocktopError:
+    def _refusal(self, error: OSError) -> LocktopError:
         target = self._watched.target
         if isinstance(error, PermissionError):
-            return discover.not_traceable_error(target)
+            return discover.untraceable_error(target)
         if thread_files.is_ours(error):
             return LocktopError(f"cannot read process {target}: {reason_of(error)}")
         return LocktopError(f"process {target} has ended")

@@ -93,7 +93,7 @@ class WaitEstimator:
         return self._locks
 
     @property
-    def by_thread(self) -> Mapping[int, Mapping[Kind, float]]:
+    def wait_by_thread(self) -> Mapping[int, Mapping[Kind, float]]:
         """The wait time of each thread by Sample.life, up to the last sample, seconds."""
         self._settle()
         return self._by_thread

@@ -40,7 +40,7 @@ class SampledWaitReader:
         is_once: Callable[[int], bool],
         may_wait_at: Callable[[int], bool] = lambda pc: True,
     ) -> None:
-        """See nptl_objects.recognised() for ``glibc``, ``is_once`` and ``may_wait_at``."""
+        """See nptl_objects.recognise() for ``glibc``, ``is_once`` and ``may_wait_at``."""
         self._pid = pid
         self._glibc = glibc
         self._is_once = is_once
@@ -60,7 +60,7 @@ class SampledWaitReader:
         #: By address of the word: the tid of an owner that has ended, and the sleeps at that time.
         self._left_by_ended: dict[int, tuple[int, set[int]]] = {}
 
-    def of(
+    def read(
         self,
         samples: Mapping[int, Sample],
         still_sleeps: Callable[[Sample], bool],
@@ -80,7 +80,7 @@ class SampledWaitReader:
         waits = self._ongoing(samples)
         objects = self._objects(set(self._reread.values()), samples)
         if self._left_by_ended:
-            self._without_former_owners(
+            self._remove_former_owners(
                 objects, [(wait.address, samples[tid].seq) for tid, wait in self._reread.items()]
             )
         for tid, wait in list(self._reread.items()):
@@ -125,7 +125,7 @@ class SampledWaitReader:
         for (address, wait), context in zip(waits.items(), read, strict=True):
             _, sync_object = self._recognise(wait, context, samples)
             if sync_object is not None and (
-                owner := self._with_once_runner(sync_object, samples).owner
+                owner := self._add_once_runner(sync_object, samples).owner
             ):
                 owners[address] = owner
         return owners
@@ -157,8 +157,8 @@ class SampledWaitReader:
         for wait in waits:
             cache[wait] = self._recognise(wait, context[wait.address], tids)
         objects = {
-            wait: self._with_once_runner(
-                sync_object or self._as_before(wait, context[wait.address]), tids
+            wait: self._add_once_runner(
+                sync_object or self._former_object(wait, context[wait.address]), tids
             )
             for wait, (_, sync_object) in cache.items()
         }
@@ -179,15 +179,15 @@ class SampledWaitReader:
         """Return the memory around the word, and the object recognised by that memory."""
         cached = self._cache.get(wait)
         if cached is None or cached[0] != context:
-            sync_object = nptl_objects.recognised(
+            sync_object = nptl_objects.recognise(
                 wait, context, tids, self._glibc, self._is_once, self._waits_at
             )
             if sync_object is None and self._waits_at(wait.pc):
-                sync_object = join_states.joined(self._pid, wait, context, tids, self._glibc)
+                sync_object = join_states.find_join(self._pid, wait, context, tids, self._glibc)
             cached = (context, sync_object)
         return cached
 
-    def _with_once_runner(
+    def _add_once_runner(
         self, sync_object: SyncObject, samples: Mapping[int, Sample]
     ) -> SyncObject:
         """Add the thread that runs the routine, if it has slept since the probe found it."""
@@ -207,7 +207,7 @@ class SampledWaitReader:
                 )
                 left_by[1].add(wait.seq)
 
-    def _without_former_owners(
+    def _remove_former_owners(
         self, objects: dict[FutexWait, SyncObject], sleeps: Iterable[tuple[int, int]]
     ) -> None:
         """Remove owners that have ended.
@@ -228,7 +228,7 @@ class SampledWaitReader:
             if owner and sync_object.owner == owner:
                 objects[wait] = replace(sync_object, owner=0)
 
-    def _as_before(self, wait: FutexWait, context: bytes) -> SyncObject:
+    def _former_object(self, wait: FutexWait, context: bytes) -> SyncObject:
         """Between two owners a lock does not match its layout: then keep what is known of it."""
         mutex, last_object = self._mutexes.get(wait.address), self._last_objects.get(wait.address)
         if mutex is not None and nptl_objects.is_between_owners(mutex, wait, context):

@@ -31,15 +31,15 @@ class UnitRanges:
         index = bisect_right(self.lows, address) - 1
         return self.units[index] if index >= 0 and address < self.highs[index] else None
 
-    def packed(self) -> bytes:
+    def pack(self) -> bytes:
         """Return the ranges as bytes."""
         tables = [table.tobytes() for table in (self.lows, self.highs, self.units)]
         data: bytes = msgpack.packb(tables)
         return data
 
     @classmethod
-    def unpacked(cls, data: bytes) -> UnitRanges:
-        """Return the ranges that `packed()` returned as bytes; ValueError for any other bytes."""
+    def unpack(cls, data: bytes) -> UnitRanges:
+        """Return the ranges that `pack()` returned as bytes; ValueError for any other bytes."""
         try:
             lows, highs, units = (array("Q", table) for table in msgpack.unpackb(data))
         except Exception:

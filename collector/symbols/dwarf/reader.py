@@ -82,14 +82,14 @@ class Dwarf:
 
     def find(self, address: int) -> tuple[SourceLocation, ...]:
         """Return the source locations of a link-time address, innermost first; () if unknown."""
-        with self._lock, self._bearing_damage():
+        with self._lock, self._tolerate_damage():
             unit = self.unit_ranges().find(address)
             return self._index(unit).find(address) if unit is not None else ()
         return ()
 
     def find_stored(self, address: int) -> tuple[SourceLocation, ...]:
         """As `find()`, but () if that would have to read debug information first."""
-        with self._lock, self._bearing_damage():
+        with self._lock, self._tolerate_damage():
             ranges = self._unit_ranges = self._unit_ranges or self._stored_ranges()
             unit = ranges.find(address) if ranges is not None else None
             index = self._stored_index(unit) if unit is not None else None
@@ -107,7 +107,7 @@ class Dwarf:
             The file and the part: ".member[3]", "" for the whole. None if that is not known.
         """
         key = f"part {variable:x} {offset:x}"
-        with self._lock, self._bearing_damage():
+        with self._lock, self._tolerate_damage():
             data = self._stored.get(key) if self._stored is not None else None
             with suppress(Exception):
                 file, part = msgpack.unpackb(data or b"")
@@ -126,12 +126,12 @@ class Dwarf:
     def _variables(self) -> Variables:
         data = self._stored.get("variables") if self._stored is not None else None
         with suppress(ValueError):
-            return Variables.unpacked(data) if data is not None else self._search_variables()
+            return Variables.unpack(data) if data is not None else self._search_variables()
         return self._search_variables()
 
     def _search_variables(self) -> Variables:
         variables = Variables.search(self._units.sections)
-        self._store("variables", variables.packed)
+        self._store("variables", variables.pack)
         return variables
 
     # ---- which unit ----
@@ -141,21 +141,21 @@ class Dwarf:
         ranges = self._unit_ranges or self._stored_ranges()
         if ranges is None:
             ranges = unit_ranges(self._ranges())
-            self._store("units", ranges.packed)
+            self._store("units", ranges.pack)
         self._unit_ranges = ranges
         return ranges
 
     def _stored_ranges(self) -> UnitRanges | None:
         data = self._stored.get("units") if self._stored is not None else None
         with suppress(ValueError):
-            return UnitRanges.unpacked(data) if data is not None else None
+            return UnitRanges.unpack(data) if data is not None else None
         return None
 
     def _ranges(self) -> list[UnitRange]:
         ranges: list[UnitRange] = []
-        with self._bearing_damage():
+        with self._tolerate_damage():
             ranges += listed_ranges(self._units.sections)
-        with self._bearing_damage():
+        with self._tolerate_damage():
             ranges += self._ranges_of_units({unit for _, _, unit in ranges})
         return ranges
 
@@ -163,7 +163,7 @@ class Dwarf:
         """Yield the ranges of units that .debug_aranges lacks: clang writes none."""
         for unit in self._units:
             if unit.offset not in listed and unit.type not in TYPE_UNITS:
-                with self._bearing_damage():
+                with self._tolerate_damage():
                     yield from ((*r, unit.offset) for r in unit.ranges(unit.top))
 
     # ---- what is in it ----
@@ -172,7 +172,7 @@ class Dwarf:
         index = self._stored_index(offset)
         if index is None:
             index = self._enter(offset, self._build(offset))
-            self._store(f"{offset:x}", index.packed)
+            self._store(f"{offset:x}", index.pack)
         return index
 
     def _stored_index(self, offset: int) -> UnitIndex | None:
@@ -182,7 +182,7 @@ class Dwarf:
             return index
         data = self._stored.get(f"{offset:x}") if self._stored is not None else None
         with suppress(ValueError):
-            return self._enter(offset, unit_index.unpacked(data)) if data is not None else None
+            return self._enter(offset, unit_index.unpack(data)) if data is not None else None
         return None
 
     def _enter(self, offset: int, index: UnitIndex) -> UnitIndex:
@@ -198,7 +198,7 @@ class Dwarf:
 
     def _build(self, offset: int) -> UnitIndex:
         lines, functions, names = Lines.none(), Functions(), list[str]()
-        with self._bearing_damage():
+        with self._tolerate_damage():
             unit = CompileUnit(self._units, offset)
             if dw.STMT_LIST in unit.top:
                 offset_of_lines = int(unit.top[dw.STMT_LIST][1])
@@ -235,12 +235,12 @@ class Dwarf:
         return names
 
     def _name(self, unit: CompileUnit, origin: Reference) -> str:
-        with self._bearing_damage():
+        with self._tolerate_damage():
             return function_name(unit, origin).decode("utf-8", "replace")
         return ""
 
     @contextmanager
-    def _bearing_damage(self) -> Iterator[None]:
+    def _tolerate_damage(self) -> Iterator[None]:
         try:
             yield
         except Exception:  # a foreign file can lead to nearly any

@@ -76,7 +76,7 @@ class UnitIndex:
         index = bisect_right(self._lines_at, address) - 1
         return (self._files[index], self._lines[index]) if index >= 0 else (0, 0)
 
-    def packed(self) -> bytes:
+    def pack(self) -> bytes:
         """Return the index as bytes."""
         tables = [table.tobytes() for table in self._tables]
         data: bytes = msgpack.packb((*_FORMAT, tables, self._strings))
@@ -88,8 +88,8 @@ _TYPECODES = (
 )  # fmt: skip
 
 
-def unpacked(data: bytes) -> UnitIndex:
-    """Return the index that `packed()` returned as bytes; ValueError for any other bytes."""
+def unpack(data: bytes) -> UnitIndex:
+    """Return the index that `pack()` returned as bytes; ValueError for any other bytes."""
     try:
         version, order, packed, strings = msgpack.unpackb(data)
         if (version, order) != _FORMAT or len(packed) != len(_TYPECODES):
@@ -121,7 +121,7 @@ def _fit(
 def build(lines: Lines, functions: Functions, names: list[str]) -> UnitIndex:
     """Return the index of a unit; ``names`` are those of its functions."""
     strings = {"": 0}
-    files = [_entered(strings, name) for name in lines.names] or [0]
+    files = [_intern(strings, name) for name in lines.names] or [0]
     segments = _segments(functions.ranges)
     tables = (
         lines.addresses,
@@ -130,14 +130,14 @@ def build(lines: Lines, functions: Functions, names: list[str]) -> UnitIndex:
         array(_ADDRESS, [address for address, _ in segments]),
         array(_SIGNED, [function for _, function in segments]),
         array(_SIGNED, functions.parents),
-        array(_NUMBER, [_entered(strings, name) for name in names]),
+        array(_NUMBER, [_intern(strings, name) for name in names]),
         array(_NUMBER, [files[f] if f < len(files) else 0 for f in functions.call_files]),
         array(_NUMBER, [line if line < 1 << 31 else 0 for line in functions.call_lines]),
     )
     return UnitIndex(tables, list(strings))
 
 
-def _entered(strings: dict[str, int], text: str) -> int:
+def _intern(strings: dict[str, int], text: str) -> int:
     return strings.setdefault(text, len(strings))
 
 

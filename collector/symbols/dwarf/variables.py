@@ -64,14 +64,14 @@ class Variables:
         return Variables(addresses, array("Q", [offset for _, offset in locations]))
 
     @staticmethod
-    def unpacked(data: bytes) -> Variables:
-        """Return what `packed()` returned as bytes; ValueError for any other bytes."""
+    def unpack(data: bytes) -> Variables:
+        """Return what `pack()` returned as bytes; ValueError for any other bytes."""
         half, rest = divmod(len(data), 2)
         if rest:
             raise ValueError("not in pairs")
         return Variables(array("Q", data[:half]), array("Q", data[half:]))
 
-    def packed(self) -> bytes:
+    def pack(self) -> bytes:
         """Return addresses and offsets as bytes."""
         return self._addresses.tobytes() + self._offsets.tobytes()
 

@@ -43,10 +43,10 @@ def find(elf: ElfFile, path: str, roots: Sequence[str]) -> DebugFile | str | Non
     refused = None
     for name, checksum in _candidates(elf, path):
         for root in roots:
-            debug = _opened(root + name)
+            debug = _open_debug_file(root + name)
             if debug is None:
                 continue
-            if _is_of_build(debug, elf.build_id, checksum):
+            if _has_build_id(debug, elf.build_id, checksum):
                 return debug
             refused = f"{name} is of another build than {path}: not used"
     return refused
@@ -60,9 +60,9 @@ def supplement(elf: ElfFile, file: OpenFile, roots: Sequence[str]) -> ElfFile | 
         build_id, path = number.hex(), posixpath.join(file.directory(), name.decode())
     except (OSError, ValueError):
         return None
-    for candidate in (*_by_build_id(build_id), path):
+    for candidate in (*_build_id_paths(build_id), path):
         for root in roots if build_id else ():
-            other = _opened(root + candidate)
+            other = _open_debug_file(root + candidate)
             if other is not None and other.elf.build_id == build_id:
                 return other.elf
     return None
@@ -70,7 +70,7 @@ def supplement(elf: ElfFile, file: OpenFile, roots: Sequence[str]) -> ElfFile | 
 
 def _candidates(elf: ElfFile, path: str) -> Iterator[tuple[str, int | None]]:
     """Yield the paths where a debug file may be, each with the checksum that it must have."""
-    for candidate in _by_build_id(elf.build_id):
+    for candidate in _build_id_paths(elf.build_id):
         yield candidate, None
     link = _debug_link(elf)
     if link is not None:
@@ -80,7 +80,7 @@ def _candidates(elf: ElfFile, path: str) -> Iterator[tuple[str, int | None]]:
             yield f"{parent}/{name}", checksum
 
 
-def _by_build_id(build_id: str) -> list[str]:
+def _build_id_paths(build_id: str) -> list[str]:
     return [f"{_DEBUG}/.build-id/{build_id[:2]}/{build_id[2:]}.debug"] if len(build_id) > 2 else []
 
 
@@ -94,7 +94,7 @@ def _debug_link(elf: ElfFile) -> tuple[str, int] | None:
     return (name, checksum) if name and "/" not in name else None
 
 
-def _opened(path: str) -> DebugFile | None:
+def _open_debug_file(path: str) -> DebugFile | None:
     file = open_regular(path)
     if file is None:
         return None
@@ -105,7 +105,7 @@ def _opened(path: str) -> DebugFile | None:
     return DebugFile(elf, file) if elf.has_dwarf() or elf.section(".symtab") else None
 
 
-def _is_of_build(debug: DebugFile, build_id: str, checksum: int | None) -> bool:
+def _has_build_id(debug: DebugFile, build_id: str, checksum: int | None) -> bool:
     if debug.elf.build_id or checksum is None:
         return debug.elf.build_id == build_id
     return not build_id and _checksum(debug.file) == checksum

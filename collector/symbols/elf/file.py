@@ -96,7 +96,7 @@ class ElfFile:
 
     def __init__(self, source: ByteSource) -> None:
         self._file = BoundedFile(source)
-        with _checked():
+        with _convert_errors():
             self._read_headers()
 
     def _read_headers(self) -> None:
@@ -208,7 +208,7 @@ class ElfFile:
         """Tell whether a link-time address belongs to the file's memory, with zeroed data."""
         return any(s.address <= address < s.address + s.memory_size for s in self.segments)
 
-    def at(self, address: int, size: int) -> bytes:
+    def loaded_bytes(self, address: int, size: int) -> bytes:
         """Return up to ``size`` bytes of the file that are loaded at a link-time address.
 
         Raises:
@@ -242,13 +242,13 @@ class ElfFile:
             raise ValueError(f"section {section.name} has no content here")
         data = self._file.read(section.offset, section.size)
         if section.flags & _COMPRESSED:
-            return self._unpacked(section, data)
+            return self._unpack(section, data)
         if section.name.startswith(".zdebug"):
             self._file.reserve(zdebug_size(data))
             return unpack_zdebug(data)
         return data
 
-    def _unpacked(self, section: Section, data: bytes) -> bytes:
+    def _unpack(self, section: Section, data: bytes) -> bytes:
         header = self._compression_header(section, data)
         self._file.reserve(header.ch_size)
         packed = data[self._structs.Elf_Chdr.sizeof() :]
@@ -325,7 +325,7 @@ class ElfFile:
             data = self._file.read(offset, min(size, left))
             left -= len(data)
             try:
-                with _checked():
+                with _convert_errors():
                     build_id = _build_id(self._structs, data)
             except ValueError:
                 continue  # damaged notes hide those that follow in the same part
@@ -433,7 +433,7 @@ def _structs(little_endian: bool, elfclass: int) -> ELFStructs:
 
 
 @contextmanager
-def _checked() -> Iterator[None]:
+def _convert_errors() -> Iterator[None]:
     """Turn what pyelftools raises for damaged bytes into ValueError."""
     try:
         yield

@@ -125,7 +125,7 @@ class JitDump:
     def _open(self, mapping: Mapping, directory: str, name: str) -> None:
         if self._fd >= 0 and mapping.inode == self._inode:
             return
-        fd = trusted_file.opened(self._pid, directory, name)
+        fd = trusted_file.open_trusted(self._pid, directory, name)
         if os.fstat(fd).st_ino != mapping.inode:
             os.close(fd)
             return

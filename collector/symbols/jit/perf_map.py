@@ -85,7 +85,7 @@ class PerfMap:
         """Open the file, unless it is open already."""
         if not self._name:
             self._name = f"perf-{procfs.status(self._pid).namespace_pids[-1]}.map"
-        fd = trusted_file.opened(self._pid, "/tmp", self._name)
+        fd = trusted_file.open_trusted(self._pid, "/tmp", self._name)
         about = os.fstat(fd)
         if self._is_open(about):
             os.close(fd)

@@ -14,10 +14,10 @@ from locktop.collector.linux import procfs, regular_file
 _SLACK_S = 10.0
 
 
-def opened(pid: int, directory: str, name: str) -> int:
+def open_trusted(pid: int, directory: str, name: str) -> int:
     """Open a file of the process: a regular file, no link, of the process's user or root."""
     flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-    parent = os.open(f"{procfs.shared(pid)}/root{directory}", flags)
+    parent = os.open(f"{procfs.shared_directory(pid)}/root{directory}", flags)
     try:
         owners = (0, procfs.status(pid).uid)
         return regular_file.open_regular(name, directory=parent, owners=owners)

@@ -104,7 +104,7 @@ class PythonReader:
                 self._fail(_ENDED)
                 return None
             if data is not None:
-                return self._received(data)
+                return self._receive(data)
             if left > _HURRY_S and not self._is_hurried:
                 continue
             if time.monotonic() - self._sent_at > _PATIENCE_S:
@@ -120,15 +120,15 @@ class PythonReader:
         self.asking = False
         self._worker.close()
 
-    def _received(self, data: bytes) -> dict[int, Runs] | None:
+    def _receive(self, data: bytes) -> dict[int, Runs] | None:
         self.asking = False
         self.took_s = time.monotonic() - self._sent_at if self._is_started else 0.0
         self._is_started = True
-        stacks = decoded(data)
+        stacks = decode_answer(data)
         if isinstance(stacks, str):
             self._fail(stacks)
             return None
-        self._failures, self.note, self.runs = 0, "", decoded_runs(data)
+        self._failures, self.note, self.runs = 0, "", decode_runs(data)
         return stacks
 
     def _fail(self, reason: str) -> None:
@@ -142,7 +142,7 @@ class PythonReader:
             self.note = _NOTES.get(reason, "")
 
 
-def decoded(answer: bytes) -> dict[int, Runs] | str:
+def decode_answer(answer: bytes) -> dict[int, Runs] | str:
     """Return the stacks of an answer by tid, or the reason why there are none."""
     try:
         said: dict[str, Any] = json.loads(answer)
@@ -154,7 +154,7 @@ def decoded(answer: bytes) -> dict[int, Runs] | str:
         return _ENDED
 
 
-def decoded_runs(answer: bytes) -> dict[int, int]:
+def decode_runs(answer: bytes) -> dict[int, int]:
     """Return the runs in an answer by thread; none if there are no such numbers."""
     try:
         return {int(tid): int(count) for tid, count in json.loads(answer)["runs"].items()}

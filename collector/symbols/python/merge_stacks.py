@@ -32,12 +32,12 @@ def runs_python(frames: Sequence[Frame]) -> bool:
     return any(map(is_interpreter, frames)) and all(frame.module != PYTHON for frame in frames)
 
 
-def merged(native: Sequence[Frame], runs: Runs, whole: bool = True) -> tuple[Frame, ...] | None:
+def merge(native: Sequence[Frame], runs: Runs, whole: bool = True) -> tuple[Frame, ...] | None:
     """Return a stack of Python's functions and the native functions that they call.
 
     Each frame of the evaluation function is replaced by the Python functions that it executes.
     Frames of the interpreter's machinery are left out. In a stripped interpreter the evaluation
-    may have no name: see `_merged_by_module()`.
+    may have no name: see `_merge_by_module()`.
 
     Args:
         native: The native stack, innermost first.
@@ -52,7 +52,7 @@ def merged(native: Sequence[Frame], runs: Runs, whole: bool = True) -> tuple[Fra
     modules = {frame.module for frame, is_one in zip(native, evaluates, strict=True) if is_one}
     missing = len(runs) - sum(evaluates)
     if missing < 0 or not modules or (whole and missing):
-        return _merged_by_module(native, runs)
+        return _merge_by_module(native, runs)
     result: list[Frame] = []
     left = iter(runs)
     for frame, is_one in zip(native, evaluates, strict=True):
@@ -77,7 +77,7 @@ def _evaluations(native: Sequence[Frame]) -> list[bool]:
     ]
 
 
-def _merged_by_module(native: Sequence[Frame], runs: Runs) -> tuple[Frame, ...] | None:
+def _merge_by_module(native: Sequence[Frame], runs: Runs) -> tuple[Frame, ...] | None:
     """Return the merged stack of an interpreter whose evaluation has no name.
 
     The frames of the interpreter lie in groups, between frames of other modules. One group has all

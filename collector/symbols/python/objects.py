@@ -91,7 +91,7 @@ class PythonObjects:
             pieces.append((address + text_at, kind * length) if kind and length else (1, 0))
         parts = iter(self._read_many([piece for piece in pieces if piece[1]]))
         return [
-            _decoded(next(parts) if wanted else b"", kind, wanted) if kind else None
+            _decode(next(parts) if wanted else b"", kind, wanted) if kind else None
             for kind, (_, wanted) in zip(kinds, pieces, strict=True)
         ]
 
@@ -317,7 +317,7 @@ class _Shape(NamedTuple):
     cached_keys: int
 
 
-def _decoded(data: bytes, kind: int, wanted: int) -> str | None:
+def _decode(data: bytes, kind: int, wanted: int) -> str | None:
     if len(data) < wanted:
         return None
     return data.decode(_ENCODINGS[kind], "replace")

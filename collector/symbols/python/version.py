@@ -49,7 +49,7 @@ def version_of(elf: ElfFile, path: str) -> tuple[int, ...] | None:
     """
     # PY_VERSION_HEX as a constant (CPython's Include/pylifecycle.h).
     address = elf.object_named("Py_Version")
-    data = elf.at(address, 4) if address is not None else b""
+    data = elf.loaded_bytes(address, 4) if address is not None else b""
     if len(data) == 4:
         return tuple(reversed(data))[:3]
     return version_in_name(path)

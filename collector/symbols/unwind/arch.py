@@ -24,7 +24,7 @@ class Architecture(Struct, frozen=True):
     ptrace: tuple[int, ...]  # in the order of NT_PRSTATUS; -1: not used here
     signed_bits: int = 64  # the bits of a signed return address that are the address
 
-    def of_perf(self, values: Mapping[int, int]) -> dict[int, int]:
+    def dwarf_registers(self, values: Mapping[int, int]) -> dict[int, int]:
         """Return the registers of a perf sample by DWARF's numbers; ``values`` are by perf's."""
         values_by_register = (
             (self.perf[n], value) for n, value in values.items() if n < len(self.perf)

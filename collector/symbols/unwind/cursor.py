@@ -70,7 +70,7 @@ class Walk:
         self._exact = [0]
         self._heights = [0]
 
-    def unwound(self) -> Unwound:
+    def unwind(self) -> Unwound:
         """Return the stack as far as it can be followed."""
         complete, reason = False, "too many frames"
         try:
@@ -98,7 +98,7 @@ class Walk:
         try:
             cfa, caller = self._caller(row, self._registers)
         except UnknownRegister as unknown:
-            cfa, caller = self._recovered(frame, unknown, is_exact)
+            cfa, caller = self._recover(frame, unknown, is_exact)
         if not row.is_signal and cfa < sp:
             raise StackCut("frames that lie on each other")
         returns, height = self._position(caller)
@@ -113,7 +113,7 @@ class Walk:
         self._registers = caller
         return True
 
-    def _recovered(
+    def _recover(
         self, frame: CodeFrame, unknown: UnknownRegister, is_exact: bool
     ) -> tuple[int, _Registers]:
         """Return the only CFA and caller that the function's machine code allows."""
@@ -135,13 +135,13 @@ class Walk:
                 (cfa, caller)
                 for cfa, caller in fitting
                 if frames.may_call(self._position(caller)[0], frame)
-                and not self._contradicted(caller)
+                and not self._is_impossible(caller)
             ]
         if len(fitting) != 1:
             raise unknown
         return fitting[0]
 
-    def _contradicted(self, registers: _Registers) -> bool:
+    def _is_impossible(self, registers: _Registers) -> bool:
         """Tell whether a caller is impossible. Its frame, or one above, has not the size that its
         code gives, or returns to code that called nothing."""
         architecture, frames = self._architecture, self._frames
@@ -152,7 +152,10 @@ class Walk:
                 cfa = frame.row.cfa
                 if cfa is not None and not cfa.code and cfa.register != architecture.sp:
                     values = frames.candidates(frame, pc, sp, cfa.register, is_return=True)
-                    if values is not None and self._known(cfa.register, registers) not in values:
+                    if (
+                        values is not None
+                        and self._register_value(cfa.register, registers) not in values
+                    ):
                         return True
                 _, registers = self._caller(frame.row, registers)
             except (StackCut, ValueError):
@@ -190,7 +193,7 @@ class Walk:
         if cfa is None:
             raise StackCut("call frame information without a frame")
         if cfa.code:
-            return self._evaluated(cfa.code, registers)
+            return self._evaluate(cfa.code, registers)
         return self._number(cfa.register, registers) + cfa.distance & _MASK
 
     def _returns(self, row: UnwindRow, registers: _Registers, cfa: int) -> int:
@@ -220,9 +223,9 @@ class Walk:
         if kind is RuleKind.CFA_PLUS:
             return cfa + number & _MASK
         if kind is RuleKind.AT_EXPRESSION:
-            return _SavedRegister(self._evaluated(code, registers, cfa))
+            return _SavedRegister(self._evaluate(code, registers, cfa))
         if kind is RuleKind.EXPRESSION:
-            return self._evaluated(code, registers, cfa)
+            return self._evaluate(code, registers, cfa)
         source = number if kind is RuleKind.REGISTER else register
         if kind is RuleKind.UNDEFINED or source not in registers:
             raise UnknownRegister(source)
@@ -230,13 +233,13 @@ class Walk:
             self._stack.pin()
         return registers[source]
 
-    def _evaluated(self, code: bytes, registers: _Registers, *first: int) -> int:
+    def _evaluate(self, code: bytes, registers: _Registers, *first: int) -> int:
         """Evaluate an expression. The expression may do anything with the address of the stack."""
         self._stack.pin()
         numbers = {
             register: number
             for register in registers
-            if (number := self._known(register, registers)) is not None
+            if (number := self._register_value(register, registers)) is not None
         }
         return evaluate(code, numbers, self._stack.load, first)
 
@@ -249,14 +252,14 @@ class Walk:
 
     def _number(self, register: int, registers: _Registers) -> int:
         """Return a number that counts from the stack pointer."""
-        number = self._known(register, registers)
+        number = self._register_value(register, registers)
         if number is None:
             raise UnknownRegister(register)
         if register == self._architecture.pc:
             self._stack.pin()
         return number
 
-    def _known(self, register: int, registers: _Registers) -> int | None:
+    def _register_value(self, register: int, registers: _Registers) -> int | None:
         value = registers.get(register)
         if not isinstance(value, _SavedRegister):
             return value

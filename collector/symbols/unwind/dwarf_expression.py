@@ -24,7 +24,7 @@ def _signed(value: int) -> int:
     return value - (1 << 64) if value >> 63 else value
 
 
-def _divided(left: int, right: int) -> int:
+def _divide(left: int, right: int) -> int:
     left, right = _signed(left), _signed(right)
     quotient = abs(left) // abs(right)  # towards zero
     return quotient if (left < 0) == (right < 0) else -quotient
@@ -37,7 +37,7 @@ _UNARY: dict[int, Callable[[int], int]] = {
 }
 _BINARY: dict[int, Callable[[int, int], int]] = {
     0x1A: lambda left, right: left & right,
-    0x1B: _divided,
+    0x1B: _divide,
     0x1C: lambda left, right: left - right,
     0x1D: lambda left, right: left % right,
     0x1E: lambda left, right: left * right,

@@ -67,7 +67,7 @@ class FrameTable:
         Raises:
             ValueError: The file cannot be read.
         """
-        return self._elf.at(start, size)
+        return self._elf.loaded_bytes(start, size)
 
     def function_named(self, name: str) -> int | None:
         """Return the link-time address of a function; None if there is none of that name.
@@ -95,20 +95,20 @@ class FrameTable:
 
     def _indexes(self) -> Iterator[tuple[_FrameIndex, int]]:
         """Yield the indexes that exist, the likeliest first, with the shift of addresses."""
-        if self._loaded is not None:
-            yield self._loaded, 0
+        if self._loaded_index is not None:
+            yield self._loaded_index, 0
         if self._own is not None:
             yield self._own, 0
         if self._separate is not None:
             yield self._separate
 
     @cached_property
-    def _loaded(self) -> _FrameIndex | None:
-        return _or_none(lambda: _of_eh_frame(self._elf))
+    def _loaded_index(self) -> _FrameIndex | None:
+        return _or_none(lambda: _eh_frame_index(self._elf))
 
     @cached_property
     def _own(self) -> _FrameIndex | None:
-        return _or_none(lambda: _of_debug_frame(self._elf))
+        return _or_none(lambda: _debug_frame_index(self._elf))
 
     @cached_property
     def _separate(self) -> _SeparateIndex | None:
@@ -116,7 +116,7 @@ class FrameTable:
         if debug_file is None:
             return None
         elf, shift = debug_file
-        index = _or_none(lambda: _of_debug_frame(elf))
+        index = _or_none(lambda: _debug_frame_index(elf))
         return _SeparateIndex(index, shift) if index is not None else None
 
 
@@ -128,10 +128,10 @@ def _or_none(build: Callable[[], _FrameIndex | None]) -> _FrameIndex | None:
         return None
 
 
-def _of_eh_frame(elf: ElfFile) -> _FrameIndex | None:
+def _eh_frame_index(elf: ElfFile) -> _FrameIndex | None:
     """Return the index of .eh_frame: the linker's table if there is one, else a scan."""
     header = elf.frame_header
-    table = elf.at(header.address, min(header.file_size, _MAX_TABLE)) if header else b""
+    table = elf.loaded_bytes(header.address, min(header.file_size, _MAX_TABLE)) if header else b""
     section = elf.section(".eh_frame")
     if section is not None and section.has_content:
         begin, end = section.address, section.address + section.size
@@ -140,12 +140,12 @@ def _of_eh_frame(elf: ElfFile) -> _FrameIndex | None:
         end = max((s.address + s.file_size for s in elf.segments if s.address <= begin), default=0)
     else:
         return None
-    entries = FrameEntries(FrameSection(elf.at, begin, end, is_loaded=True))
-    linked = _linked(table, header.address, entries) if header is not None else None
-    return linked or _scanned(entries, end - begin)
+    entries = FrameEntries(FrameSection(elf.loaded_bytes, begin, end, is_loaded=True))
+    linked = _linker_index(table, header.address, entries) if header is not None else None
+    return linked or _scan_entries(entries, end - begin)
 
 
-def _linked(table: bytes, address: int, entries: FrameEntries) -> _FrameIndex | None:
+def _linker_index(table: bytes, address: int, entries: FrameEntries) -> _FrameIndex | None:
     """Return the linker's table (LSB 5, 10.6.2); None if there is none, or an unusual one."""
     if len(table) < 12 or table[0] != 1 or pointer_encodings.OMITTED in table[1:4]:
         return None
@@ -157,7 +157,7 @@ def _linked(table: bytes, address: int, entries: FrameEntries) -> _FrameIndex | 
     return _FrameIndex(pairs[::2], pairs[1::2], address, entries)
 
 
-def _of_debug_frame(elf: ElfFile) -> _FrameIndex | None:
+def _debug_frame_index(elf: ElfFile) -> _FrameIndex | None:
     section = elf.section(".debug_frame") or elf.section(".zdebug_frame")
     if section is None or not section.has_content or elf.size(section) > _MAX_SCANNED:
         return None
@@ -165,10 +165,10 @@ def _of_debug_frame(elf: ElfFile) -> _FrameIndex | None:
     frames = FrameSection(
         lambda offset, size: data[offset : offset + size], 0, len(data), is_loaded=False
     )
-    return _scanned(FrameEntries(frames), len(data))
+    return _scan_entries(FrameEntries(frames), len(data))
 
 
-def _scanned(entries: FrameEntries, size: int) -> _FrameIndex | None:
+def _scan_entries(entries: FrameEntries, size: int) -> _FrameIndex | None:
     if size > _MAX_SCANNED:
         return None
     functions = sorted(entries.starts())

@@ -92,8 +92,8 @@ class FrameEntries:
         if raw is None or raw.common is None:
             raise ValueError("no function's entry")
         common = self._common(raw.common)
-        with _checked():
-            parsed = self._parsed(raw, common.parsed)
+        with _convert_errors():
+            parsed = self._parse(raw, common.parsed)
             start = int(parsed["initial_location"]) % pointer_encodings.ADDRESS_LIMIT
             size = int(parsed["address_range"])
             return FunctionEntry(common, start, start + size, parsed.instructions)
@@ -122,12 +122,12 @@ class FrameEntries:
             raw, _ = self._raw(position)
             if raw is None or raw.common is not None:
                 raise ValueError("an entry refers to one of another kind")
-            with _checked():
-                common = _common_entry(self._parsed(raw), is_loaded=self._section.is_loaded)
+            with _convert_errors():
+                common = _common_entry(self._parse(raw), is_loaded=self._section.is_loaded)
             self._commons[position] = common
         return common
 
-    def _parsed(self, raw: _RawEntry, common: CIE | None = None) -> CFIEntry:
+    def _parse(self, raw: _RawEntry, common: CIE | None = None) -> CFIEntry:
         # Without an augmentation an FDE of .eh_frame has the form of .debug_frame.
         is_eh_frame = self._section.is_loaded
         if common is not None:
@@ -212,7 +212,7 @@ def _common_entry(parsed: CFIEntry, *, is_loaded: bool) -> CommonEntry:
 
 
 @contextmanager
-def _checked() -> Iterator[None]:
+def _convert_errors() -> Iterator[None]:
     """Turn what pyelftools raises for damaged bytes into ValueError."""
     try:
         yield

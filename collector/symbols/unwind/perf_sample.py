@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterable
 from contextlib import ExitStack
 
-from locktop.collector.linux.perf_counters import no_right
+from locktop.collector.linux.perf_counters import refusal_reason
 from locktop.collector.native import ffi, lib
 from locktop.collector.symbols.unwind.arch import Architecture
 from locktop.collector.symbols.unwind.stack_memory import StackCopy
@@ -61,7 +61,7 @@ def copies(
                 except OSError as error:  # no more memory may be locked
                     raise RefusedError(os.strerror(error.errno or errno.EPERM)) from None
                 samplers[fd] = _SampleRing(tid, ring)
-        return _taken(samplers, registers, architecture, time.monotonic() + patience_s)
+        return _take_samples(samplers, registers, architecture, time.monotonic() + patience_s)
 
 
 class _SampleRing:
@@ -78,7 +78,7 @@ class _SampleRing:
         if not lib.lt_read_sample(mapped, mmap.PAGESIZE, _RING, registers, sample):
             return None
         values = {number: sample.registers[number] for number in range(len(architecture.perf))}
-        registers_by_number = architecture.of_perf(values)
+        registers_by_number = architecture.dwarf_registers(values)
         stack = bytes(ffi.buffer(sample.stack, sample.stack_size))
         return StackCopy(registers_by_number, stack, registers_by_number[architecture.sp])
 
@@ -95,11 +95,11 @@ def open_sampler(tid: int, registers: int) -> int:
     if fd >= 0 or -fd == errno.ESRCH:
         return max(fd, -1)
     raise RefusedError(
-        no_right() if -fd in (errno.EACCES, errno.EPERM) else os.strerror(-fd).lower()
+        refusal_reason() if -fd in (errno.EACCES, errno.EPERM) else os.strerror(-fd).lower()
     )
 
 
-def _taken(
+def _take_samples(
     samplers: dict[int, _SampleRing], registers: int, architecture: Architecture, until: float
 ) -> dict[int, StackCopy]:
     poll = select.poll()

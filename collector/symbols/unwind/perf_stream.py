@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from locktop.collector.linux import procfs
-from locktop.collector.linux.perf_counters import no_right
+from locktop.collector.linux.perf_counters import refusal_reason
 from locktop.collector.native import ffi, lib
 from locktop.collector.symbols.unwind.arch import Architecture
 from locktop.collector.symbols.unwind.perf_sample import RefusedError
@@ -122,7 +122,7 @@ class SampleStream:
                 fd = open_stream(-1, self._first_period_ns, self._registers, cpu)
             except RefusedError:
                 break
-            ring = _mapped(fd)
+            ring = _map_ring(fd)
             if ring is None:
                 break
             self._cpus[cpu] = ring
@@ -189,7 +189,7 @@ class SampleStream:
             return
         if fd < 0:
             return
-        ring = _mapped(fd)
+        ring = _map_ring(fd)
         if ring is not None:
             timer = EventTimer(self._period_ns, self._usual) if self._usual else None
             self._rings[tid] = ring._replace(timer=timer)
@@ -231,7 +231,7 @@ class SampleStream:
 
     def _copy(self, raw: Any) -> TimedCopy:
         values = dict(enumerate(ffi.unpack(raw.registers, len(self._architecture.perf))))
-        registers = self._architecture.of_perf(values)
+        registers = self._architecture.dwarf_registers(values)
         stack = bytes(ffi.buffer(raw.stack, raw.stack_size))
         copy = StackCopy(registers, stack, registers[self._architecture.sp])
         return TimedCopy(int(raw.tid), int(raw.time), copy)
@@ -268,7 +268,7 @@ def cpu_numbers(listed: str) -> tuple[int, ...]:
     return tuple(numbers)
 
 
-def _mapped(fd: int) -> _Ring | None:
+def _map_ring(fd: int) -> _Ring | None:
     """Return the ring of a descriptor; None, with the descriptor closed, if memory lacks."""
     for size in _RINGS:
         with contextlib.suppress(OSError):
@@ -315,7 +315,7 @@ def open_stream(tid: int, period_ns: int, registers: int, cpu: int = -1) -> int:
     if fd >= 0 or -fd == errno.ESRCH:
         return max(fd, -1)
     if -fd in (errno.EACCES, errno.EPERM):
-        raise RefusedError(no_right())
+        raise RefusedError(refusal_reason())
     if -fd == errno.ENOSYS:
         raise RefusedError("no perf_event_open: a seccomp filter, or the kernel, lacks it")
     raise RefusedError(os.strerror(-fd).lower())

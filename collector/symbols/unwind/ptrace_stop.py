@@ -81,7 +81,7 @@ def _is_resumed(pid: int, call: SystemCall) -> bool:
     if name not in _BY_FILE:
         return True
     try:
-        file = os.readlink(f"{procfs.shared(pid)}/fd/{call.arguments[0]}")
+        file = os.readlink(f"{procfs.shared_directory(pid)}/fd/{call.arguments[0]}")
     except OSError:
         return False
     return not file.startswith(("socket:", "anon_inode:"))
@@ -94,7 +94,7 @@ def _copies(pid: int, tid: int, architecture: Architecture) -> list[StackCopy]:
     try:
         if ptrace(_INTERRUPT, tid, None, None) != 0:
             return []
-        status = _stopped(tid)
+        status = _stop_status(tid)
         if status is None:
             return []
         if not status >> 16:  # a signal came first: it is delivered when the thread resumes
@@ -106,7 +106,7 @@ def _copies(pid: int, tid: int, architecture: Architecture) -> list[StackCopy]:
         ptrace(_DETACH, tid, None, pending)
 
 
-def _stopped(tid: int) -> int | None:
+def _stop_status(tid: int) -> int | None:
     """Return the wait status of a thread that has stopped; None if it does not, or has ended."""
     status = ctypes.c_int()
     deadline = time.monotonic() + _PATIENCE_S

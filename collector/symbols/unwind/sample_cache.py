@@ -38,7 +38,7 @@ class SampleCache:
         self._kept = 0
         self._version = -1
 
-    def unwound(self, copy: StackCopy, unwinder: Unwinder) -> Unwound:
+    def unwind(self, copy: StackCopy, unwinder: Unwinder) -> Unwound:
         """Return the stack of a copy: from the cache, else by a walk."""
         version = unwinder.code_version()
         if version != self._version:
@@ -50,7 +50,7 @@ class SampleCache:
                 walk.format.unpack_from(copy.stack, walk.begin) == walk.words
             ):
                 return walk.unwound
-        unwound = unwinder.sampled(copy.registers, copy.stack, copy.sp)
+        unwound = unwinder.sampled_stack(copy.registers, copy.stack, copy.sp)
         self._keep(copy, unwound)
         return unwound
 

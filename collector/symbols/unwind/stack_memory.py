@@ -70,7 +70,7 @@ class StackMemory:
         self.end = 0
 
     @classmethod
-    def copied(cls, begin: int, copy: bytes) -> StackMemory:
+    def from_copy(cls, begin: int, copy: bytes) -> StackMemory:
         """Return the stack of which a copy exists, and nothing else can be read."""
         stack = cls(begin, lambda address, size: b"")
         stack._pieces.append((begin, copy))
@@ -82,7 +82,7 @@ class StackMemory:
         Raises:
             StackCut: The address cannot be read.
         """
-        word = self._loaded(address, size)
+        word = self._load_number(address, size)
         self._note(address, size, word, is_frame=False)
         return word
 
@@ -92,7 +92,7 @@ class StackMemory:
         Raises:
             StackCut: The address cannot be read.
         """
-        word = self._loaded(address, _WORD)
+        word = self._load_number(address, _WORD)
         self._note(address, _WORD, word - self._sp, is_frame=True)
         return word
 
@@ -108,7 +108,7 @@ class StackMemory:
         elif self.answers is not None:
             self.answers.append((StackQuery(distance, is_frame), answer))
 
-    def _loaded(self, address: int, size: int) -> int:
+    def _load_number(self, address: int, size: int) -> int:
         self.end = max(self.end, address + size)
         for begin, piece in reversed(self._pieces):
             inside = address - begin

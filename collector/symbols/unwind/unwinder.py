@@ -22,7 +22,7 @@ from locktop.collector.symbols.unwind.stack_memory import (
     rest_of_page,
 )
 from locktop.collector.symbols.unwind.walk_cache import WalkCache
-from locktop.collector.symbols.unwind.x86_64.call_target import entered
+from locktop.collector.symbols.unwind.x86_64.call_target import entered_functions
 from locktop.collector.symbols.unwind.x86_64.register_recovery import FrameRegisters
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Unwinder:
         self._version = 0  # of the code map that the walks are for
         self._stops: dict[int, _StoppedThread] = {}
 
-    def blocked(self, tid: int) -> Unwound | None:
+    def blocked_stack(self, tid: int) -> Unwound | None:
         """Return the stack of a thread that sleeps in the kernel. The thread notices nothing.
 
         Returns:
@@ -69,20 +69,20 @@ class Unwinder:
             before = self._sleeps(tid)
             if before is None:
                 return None
-            unwound = self._of(before[0])
+            unwound = self._call_stack(before[0])
             return unwound if self._sleeps(tid) == before else None
         except (OSError, ValueError):
             return None
 
-    def asleep(self, call: SystemCall, still_sleeps: Callable[[], bool]) -> Unwound | None:
+    def sleeping_stack(self, call: SystemCall, still_sleeps: Callable[[], bool]) -> Unwound | None:
         """Return the stack of a thread that sleeps in a call, if it sleeps all the while."""
         try:
-            unwound = self._of(call)
+            unwound = self._call_stack(call)
             return unwound if still_sleeps() else None
         except (OSError, ValueError):
             return None
 
-    def again(self, calls: Iterable[SystemCall]) -> dict[SystemCall, Unwound]:
+    def cached_stacks(self, calls: Iterable[SystemCall]) -> dict[SystemCall, Unwound]:
         """Return the stacks of threads that sleep in calls, as far as the cache has such walks.
 
         All stacks are read at once. A stack is right if its thread sleeps all the while.
@@ -91,7 +91,7 @@ class Unwinder:
             self._refresh()
         except OSError:
             return {}
-        return self._again(calls)
+        return self._cached_stacks(calls)
 
     def _refresh(self) -> None:
         """Drop walks if code lies elsewhere now. Raises OSError if the map may not be read."""
@@ -105,7 +105,7 @@ class Unwinder:
             self._code.refresh()
         return self._code.version
 
-    def _again(self, calls: Iterable[SystemCall]) -> dict[SystemCall, Unwound]:
+    def _cached_stacks(self, calls: Iterable[SystemCall]) -> dict[SystemCall, Unwound]:
         stacks: dict[SystemCall, Unwound] = {}
         wanted = [
             (call, size, size)
@@ -131,24 +131,26 @@ class Unwinder:
             wanted = further
         return stacks
 
-    def _of(self, call: SystemCall) -> Unwound:
+    def _call_stack(self, call: SystemCall) -> Unwound:
         """Return the stack of a thread in a call: from the cache, else by a walk."""
         self._refresh()
-        if cached := self._again([call]).get(call):
+        if cached := self._cached_stacks([call]).get(call):
             return cached
         stack = StackMemory(call.sp, self._code.read)
-        unwound = self._unwound(
+        unwound = self._unwind(
             stack, {self._architecture.pc: call.pc, self._architecture.sp: call.sp}
         )
         if stack.answers is not None:
             self._walks.keep(call.pc, stack.answers, unwound)
         return unwound
 
-    def entered(self, addresses: Sequence[int]) -> list[tuple[int, int]]:
-        """Return the functions of a stack without a frame, as call_target.entered() does."""
-        return entered(self._code, addresses) if self._architecture.name == "x86_64" else []
+    def entered_functions(self, addresses: Sequence[int]) -> list[tuple[int, int]]:
+        """Return the functions of a stack without a frame, as the module call_target does."""
+        return (
+            entered_functions(self._code, addresses) if self._architecture.name == "x86_64" else []
+        )
 
-    def once(self, pc: int) -> OnceCode | None:
+    def once_code(self, pc: int) -> OnceCode | None:
         """Return what the code of glibc's pthread_once says, if a thread sleeps in it at ``pc``."""
         # Here: few programs need the module, and it is for x86 alone.
         from locktop.collector.symbols.unwind.x86_64 import pthread_once
@@ -195,17 +197,17 @@ class Unwinder:
         call = syscalls.parse(procfs.thread_syscall(self._pid, tid))
         return None if call is None or not runs else (call, runs)
 
-    def sampled(self, registers: Mapping[int, int], stack: bytes, sp: int) -> Unwound:
+    def sampled_stack(self, registers: Mapping[int, int], stack: bytes, sp: int) -> Unwound:
         """Return the stack of a copy.
 
         Args:
-            registers: By DWARF's numbers (`Architecture.of_perf`).
+            registers: By DWARF's numbers (`Architecture.dwarf_registers`).
             stack: The bytes from ``sp`` on, copied together with the registers.
             sp: The stack pointer.
         """
-        return self._followed(StackCopy(dict(registers), stack, sp))[0]
+        return self._follow(StackCopy(dict(registers), stack, sp))[0]
 
-    def _followed(self, copy: StackCopy) -> tuple[Unwound, bytes]:
+    def _follow(self, copy: StackCopy) -> tuple[Unwound, bytes]:
         """Return the stack of a copy, and the part of the copy that the walk read."""
         try:
             self._refresh()
@@ -213,11 +215,11 @@ class Unwinder:
             pass  # the process has ended: the last map holds
         if not {self._architecture.pc, self._architecture.sp} <= copy.registers.keys():
             return Unwound((), complete=False, reason="no registers"), b""
-        stack = StackMemory.copied(copy.sp, copy.stack)
-        unwound = self._unwound(stack, dict(copy.registers))
+        stack = StackMemory.from_copy(copy.sp, copy.stack)
+        unwound = self._unwind(stack, dict(copy.registers))
         return unwound, copy.stack[: max(stack.end - copy.sp, 0)]
 
-    def running(self, tids: Iterable[int], patience_s: float) -> dict[int, Unwound]:
+    def running_stacks(self, tids: Iterable[int], patience_s: float) -> dict[int, Unwound]:
         """Return the stacks by tid of the threads that run within ``patience_s``.
 
         Raises:
@@ -225,10 +227,11 @@ class Unwinder:
         """
         copies = perf_sample.copies(tids, self._architecture, patience_s)
         return {
-            tid: self.sampled(copy.registers, copy.stack, copy.sp) for tid, copy in copies.items()
+            tid: self.sampled_stack(copy.registers, copy.stack, copy.sp)
+            for tid, copy in copies.items()
         }
 
-    def stopped(self, tid: int) -> Unwound | None:
+    def stopped_stack(self, tid: int) -> Unwound | None:
         """Stop a thread while its registers and its stack are copied, and return its stack.
 
         A thread that has not moved since is not stopped again: its system call would begin anew.
@@ -243,7 +246,7 @@ class Unwinder:
         copy = ptrace_stop.copy(self._pid, tid, self._architecture)
         if copy is None:
             return None
-        unwound, followed = self._followed(copy)
+        unwound, followed = self._follow(copy)
         self._stops.pop(tid, None)
         if call is not None and call.sp == copy.sp:
             self._stops[tid] = _StoppedThread(call, followed, unwound)
@@ -268,5 +271,5 @@ class Unwinder:
             return False
         return process_memory.read(self._pid, call.sp, len(stop.stack)) == stop.stack
 
-    def _unwound(self, stack: StackMemory, registers: dict[int, int]) -> Unwound:
-        return Walk(self._architecture, self._code, self._frames, stack, registers).unwound()
+    def _unwind(self, stack: StackMemory, registers: dict[int, int]) -> Unwound:
+        return Walk(self._architecture, self._code, self._frames, stack, registers).unwind()

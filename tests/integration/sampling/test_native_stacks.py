@@ -62,7 +62,7 @@ def stacks(unwinder: Unwinder, pid: int) -> dict[int, Unwound]:
     """Return the stacks of all threads at a moment when all of them sleep."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
-        found = {tid: unwinder.blocked(tid) for tid in procfs.tids(pid)}
+        found = {tid: unwinder.blocked_stack(tid) for tid in procfs.tids(pid)}
         asleep = {tid: stack for tid, stack in found.items() if stack is not None}
         if len(asleep) == len(found):
             return asleep
@@ -114,7 +114,7 @@ def test_the_code_gives_the_frame_size_if_no_frame_saved_the_register(
     tids = target.truth()
     unwinder = Unwinder(target.pid)
     for way in ("reads", "large", "aligned", "many_arguments", "polls", "polls_many", "rests"):
-        found = unwinder.blocked(tids[way])
+        found = unwinder.blocked_stack(tids[way])
         assert found is not None
         # gcc 16 aligns the frame of a function with many arguments by a register that the code of
         # no caller tells. Such a stack ends there, and says so.
@@ -164,14 +164,14 @@ def test_stacks_need_no_file_of_a_library(
     """If the file was replaced, the memory of the process still has the code."""
     target = start_unprepared("asleep_in_stack_shapes", flags=PLAIN)
     tids = target.truth()
-    before = {way: Unwinder(target.pid).blocked(tid) for way, tid in tids.items()}
+    before = {way: Unwinder(target.pid).blocked_stack(tid) for way, tid in tids.items()}
 
     def refuse(pid: int, mapping: object) -> None:
         raise NotMapped("was replaced since the process started")
 
     monkeypatch.setattr(code_map, "open_mapped", refuse)
     unwinder = Unwinder(target.pid)
-    assert {way: unwinder.blocked(tid) for way, tid in tids.items()} == before
+    assert {way: unwinder.blocked_stack(tid) for way, tid in tids.items()} == before
 
 
 def test_known_stacks_are_read_together_and_are_the_same(start_unprepared: StartTarget) -> None:
@@ -181,15 +181,15 @@ def test_known_stacks_are_read_together_and_are_the_same(start_unprepared: Start
     unwinder = Unwinder(target.pid)
     calls = {way: syscalls.parse(procfs.thread_syscall(target.pid, tids[way])) for way in tids}
     asleep = {way: call for way, call in calls.items() if call is not None}
-    assert unwinder.again(asleep.values()) == {}
-    alone = {asleep[way]: unwinder.blocked(tids[way]) for way in asleep}
-    again = unwinder.again(asleep.values())
+    assert unwinder.cached_stacks(asleep.values()) == {}
+    alone = {asleep[way]: unwinder.blocked_stack(tids[way]) for way in asleep}
+    again = unwinder.cached_stacks(asleep.values())
     assert len(again) > len(asleep) / 2
     assert again.items() <= alone.items()
     elsewhere = [call._replace(sp=call.sp + 8) for call in asleep.values()]
-    assert unwinder.again(elsewhere) == {}
+    assert unwinder.cached_stacks(elsewhere) == {}
     target.kill()
-    assert unwinder.again(asleep.values()) == {}
+    assert unwinder.cached_stacks(asleep.values()) == {}
 
 
 def test_one_known_stack_gives_the_stacks_of_a_whole_pool(start_unprepared: StartTarget) -> None:
@@ -205,11 +205,11 @@ def test_one_known_stack_gives_the_stacks_of_a_whole_pool(start_unprepared: Star
     assert len(first) < len(asleep) / 2
     unwinder = Unwinder(target.pid)
     for tid in first.values():
-        unwinder.blocked(tid)
-    found = unwinder.again(asleep.values())
+        unwinder.blocked_stack(tid)
+    found = unwinder.cached_stacks(asleep.values())
     known = [tid for tid, call in asleep.items() if call in found]
     assert len(known) > len(asleep) / 2
-    assert all(unwinder.blocked(tid) == alone[tid] for tid in known)
+    assert all(unwinder.blocked_stack(tid) == alone[tid] for tid in known)
     assert all(found[asleep[tid]] == alone[tid] for tid in known)
 
 
@@ -223,17 +223,17 @@ def test_new_code_at_the_address_of_old_code_is_unwound_anew(
     target = start_unprepared("library_replaced", *built)
     first = target.truth()
     unwinder = Unwinder(target.pid)
-    before = unwinder.blocked(first["tid"])
+    before = unwinder.blocked_stack(first["tid"])
     target.go_on()
     second = target.truth()
     assert second["function"] == first["function"]
     # The unwinder reads the memory map again only after a while.
     deadline = time.monotonic() + PATIENCE_S
-    while (found := unwinder.blocked(second["tid"])) is None or not found.complete:
+    while (found := unwinder.blocked_stack(second["tid"])) is None or not found.complete:
         assert time.monotonic() < deadline, found
     assert before is not None
     assert before.complete
-    assert found == Unwinder(target.pid).blocked(second["tid"])
+    assert found == Unwinder(target.pid).blocked_stack(second["tid"])
 
 
 def test_a_running_thread_has_no_stack(start_unprepared: StartTarget) -> None:
@@ -244,17 +244,17 @@ def test_a_running_thread_has_no_stack(start_unprepared: StartTarget) -> None:
     states = {tid: procfs.thread_stat(target.pid, tid).state for tid in procfs.tids(target.pid)}
     running = [tid for tid, state in states.items() if state == "R"]
     assert running
-    assert all(unwinder.blocked(tid) is None for tid in running)
+    assert all(unwinder.blocked_stack(tid) is None for tid in running)
 
 
 def test_an_ended_thread_has_no_stack(start_unprepared: StartTarget) -> None:
     target = start_unprepared("asleep_in_stack_shapes", flags=PLAIN)
     tids = target.truth()
     unwinder = Unwinder(target.pid)
-    assert unwinder.blocked(tids["waits"]) is not None
+    assert unwinder.blocked_stack(tids["waits"]) is not None
     target.kill()
-    assert unwinder.blocked(tids["waits"]) is None
-    assert unwinder.blocked(1 << 30) is None
+    assert unwinder.blocked_stack(tids["waits"]) is None
+    assert unwinder.blocked_stack(1 << 30) is None
 
 
 def test_a_truncated_copy_of_a_stack_gives_its_first_frames(start_unprepared: StartTarget) -> None:
@@ -262,14 +262,14 @@ def test_a_truncated_copy_of_a_stack_gives_its_first_frames(start_unprepared: St
     target = start_unprepared("asleep_in_stack_shapes", flags=PLAIN)
     tid = target.truth()["twenty"]
     unwinder = Unwinder(target.pid)
-    whole = unwinder.blocked(tid)
+    whole = unwinder.blocked_stack(tid)
     call = syscalls.parse(procfs.thread_syscall(target.pid, tid))
     assert whole is not None
     assert call is not None
     copy = process_memory.read(target.pid, call.sp, 1 << 16)
     lengths = set()
     for size in range(0, len(copy), 8):
-        found = unwinder.sampled({PC: call.pc, SP: call.sp}, copy[:size], call.sp)
+        found = unwinder.sampled_stack({PC: call.pc, SP: call.sp}, copy[:size], call.sp)
         assert found.addresses == whole.addresses[: len(found.addresses)]
         assert found.complete == (found.addresses == whole.addresses)
         lengths.add(len(found.addresses))

@@ -39,7 +39,7 @@ def wait_until_continued(pid: int, tid: int, states: str = "SR") -> None:
 def stopped(unwinder: Unwinder, tid: int) -> Unwound:
     """Return the stack of a stopped thread. On a busy machine this takes several attempts."""
     deadline = time.monotonic() + PATIENCE_S
-    while (found := unwinder.stopped(tid)) is None:
+    while (found := unwinder.stopped_stack(tid)) is None:
         assert time.monotonic() < deadline, "the thread never stops in time"
     return found
 
@@ -54,8 +54,8 @@ def test_a_sleeping_thread_stays_in_its_system_call(start_unprepared: StartTarge
     tids = target.truth()
     unwinder = Unwinder(target.pid)
     for way, tid in tids.items():
-        before, asleep = call(target.pid, tid), unwinder.blocked(tid)
-        found = unwinder.stopped(tid) if way == "polls_many" else stopped(unwinder, tid)
+        before, asleep = call(target.pid, tid), unwinder.blocked_stack(tid)
+        found = unwinder.stopped_stack(tid) if way == "polls_many" else stopped(unwinder, tid)
         wait_until_continued(target.pid, tid, "S")
         now = call(target.pid, tid)
         assert before is not None
@@ -92,7 +92,7 @@ def test_a_thread_in_an_uninterruptible_call_is_not_stopped(start_unprepared: St
     truth = target.truth()
     began = time.monotonic()
     assert status(target.pid, truth["tid"], "State") == "D"
-    assert Unwinder(target.pid).stopped(truth["tid"]) is None
+    assert Unwinder(target.pid).stopped_stack(truth["tid"]) is None
     assert time.monotonic() - began < PATIENCE_S
     wait_until_continued(target.pid, truth["tid"], "D")
     os.kill(truth["child"], signal.SIGKILL)
@@ -141,7 +141,7 @@ def test_a_thread_that_a_signal_stopped_stays_stopped(start_unprepared: StartTar
     tid = target.truth()["waits"]
     target.process.send_signal(signal.SIGSTOP)
     wait_until_continued(target.pid, tid, "T")
-    found = Unwinder(target.pid).stopped(tid)
+    found = Unwinder(target.pid).stopped_stack(tid)
     assert found is None or found.complete
     wait_until_continued(target.pid, tid, "T")
     target.process.send_signal(signal.SIGCONT)
@@ -155,7 +155,7 @@ def test_each_signal_reaches_its_handler(start_unprepared: StartTarget) -> None:
     unwinder = Unwinder(target.pid)
     for _ in range(200):
         os.kill(target.pid, signal.SIGRTMIN)
-        unwinder.stopped(tid)
+        unwinder.stopped_stack(tid)
     wait_until_continued(target.pid, tid)
     os.kill(target.pid, signal.SIGTERM)
     assert target.truth()["signals"] == 200

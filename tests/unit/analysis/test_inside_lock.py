@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from locktop.collector.analysis.inside_lock import charged, recorded_spans, unrecorded_spans
+from locktop.collector.analysis.inside_lock import charge, recorded_spans, unrecorded_spans
 from locktop.collector.model import HeldSpan, HolderSample, Kind, WaitRecord
 
 LOCK, OTHER_LOCK = 7, 8
@@ -73,7 +73,7 @@ def test_a_recorded_hold_of_the_named_thread_tells_more() -> None:
 def test_a_sample_belongs_to_all_locks_that_its_thread_held() -> None:
     spans = recorded_spans([record(1, 0, 0, 100), record(1, 20, 0, 30, lock=OTHER_LOCK)])
     samples = {1: [sample(1, time_ns) for time_ns in (0, 20, 49, 50, 100)], 2: [sample(2, 20)]}
-    found = [(span.lock, one.time_ns) for span, one in charged(samples, spans)]
+    found = [(span.lock, one.time_ns) for span, one in charge(samples, spans)]
     assert found == [
         (LOCK, 0),
         (LOCK, 20),
@@ -88,7 +88,7 @@ def test_a_sample_that_took_longer_than_the_hold_is_not_charged() -> None:
     spans = [HeldSpan(1, 7, 10, 50, 0)]
     taken = [(5, 15), (10, 12), (40, 49), (45, 50), (45, 90)]
     samples = [HolderSample(1, begin, stack=1, on_cpu=False, read_ns=end) for begin, end in taken]
-    found = [(one.time_ns, one.read_ns) for _, one in charged({1: samples}, spans)]
+    found = [(one.time_ns, one.read_ns) for _, one in charge({1: samples}, spans)]
     assert found == [(10, 12), (40, 49)]
 
 
@@ -105,7 +105,7 @@ def test_random_turns_at_a_lock_are_charged_to_their_holders() -> None:
             for tid in range(1, 4)
         }
         spans = [*recorded_spans(records), *unrecorded_spans(records, records)]
-        found = {(one.tid, one.time_ns) for _, one in charged(samples, spans)}
+        found = {(one.tid, one.time_ns) for _, one in charge(samples, spans)}
         inside = {
             (one.tid, one.time_ns)
             for of_thread in samples.values()

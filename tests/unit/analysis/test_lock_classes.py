@@ -55,7 +55,7 @@ def test_a_class_is_of_one_kind_and_never_of_one_lock() -> None:
     ]
     (found,) = lock_classes.find(locks)
     assert (found.kind, found.locks) == (Kind.COND, (2, 3))
-    assert lock_classes.by_lock([found]) == {2: found, 3: found}
+    assert lock_classes.classes_by_lock([found]) == {2: found, 3: found}
 
 
 def test_the_locks_of_the_python_interpreter_are_one_class_of_all_kinds() -> None:
@@ -70,7 +70,9 @@ def test_the_locks_of_the_python_interpreter_are_one_class_of_all_kinds() -> Non
     ]
     (found,) = lock_classes.find(locks)
     assert (found.name, found.kind, found.locks) == ("Python runtime", Kind.MUTEX, (1, 2, 3))
-    assert lock_classes.within(locks[0], found) == f"{gil}.cond", "opened, each has its own name"
+    assert lock_classes.name_in_class(locks[0], found) == f"{gil}.cond", (
+        "opened, each has its own name"
+    )
     assert lock_classes.find(locks[1:2]) == (), "a single one is no class"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from locktop.collector.analysis.lock_order_graph import OrderLocks, in_cycles
+from locktop.collector.analysis.lock_order_graph import OrderLocks, orders_in_cycles
 
 
 def order(index: int, held: list[int], lock: int, epoch: int = 1) -> OrderLocks:
@@ -12,7 +12,7 @@ def order(index: int, held: list[int], lock: int, epoch: int = 1) -> OrderLocks:
 
 
 def found(orders: list[OrderLocks], names: dict[int, str] | None = None) -> list[int]:
-    return [one.index for one in in_cycles(orders, names)]
+    return [one.index for one in orders_in_cycles(orders, names)]
 
 
 def test_an_order_counts_if_it_leads_back() -> None:

@@ -22,7 +22,7 @@ def groups_of(
     restless: frozenset[int] = frozenset(),
 ) -> list[ThreadGroup]:
     by_id = {lock.id: lock for lock in locks or []}
-    class_of = lock_classes.by_lock(lock_classes.find(locks or []))
+    class_of = lock_classes.classes_by_lock(lock_classes.find(locks or []))
     return list(thread_groups.find(threads, by_id, class_of, alone, restless))
 
 

@@ -95,18 +95,18 @@ def test_the_parts_always_add_up() -> None:
         assert found is not None
         assert total(found) == pytest.approx(1.0, abs=1e-9)
         assert min(getattr(found, part) for part in PARTS) >= -1e-12
-        moved = time_split.reclassified(found, dice.random(), dice.random() < 0.5)
+        moved = time_split.reclassify(found, dice.random(), dice.random() < 0.5)
         assert moved is not None
         assert total(moved) == pytest.approx(1.0, abs=1e-9)
 
 
 def test_an_idle_wait_has_its_own_part() -> None:
     found = split(ran_s=0.2, contended=0.6)
-    assert shares(time_split.reclassified(found, 1.0, to_idle=True) or found) == {
+    assert shares(time_split.reclassify(found, 1.0, to_idle=True) or found) == {
         "cpu": 0.2, "idle": 0.6, "other": 0.2,
     }  # fmt: skip
-    assert time_split.reclassified(found, 0.0, to_idle=True) is found
-    assert time_split.reclassified(None, 1.0, to_idle=True) is None
+    assert time_split.reclassify(found, 0.0, to_idle=True) is found
+    assert time_split.reclassify(None, 1.0, to_idle=True) is None
 
 
 def test_several_splits_have_a_mean() -> None:
@@ -133,7 +133,7 @@ def splits(
     times, found = TimeAccounting(), []
     for number, one in enumerate(tasks):
         times.begin(float(number))
-        found.append(times.of((7, 0), one, contended if number else 0.0, idle, True))
+        found.append(times.time_split((7, 0), one, contended if number else 0.0, idle, True))
     return found
 
 
@@ -225,7 +225,7 @@ def test_processor_time_remains_without_scheduler_counters() -> None:
 def test_an_ended_thread_has_no_split() -> None:
     times = TimeAccounting()
     times.begin(0.0)
-    assert times.of(1, None, 0.0, 0.0, True) is None
+    assert times.time_split(1, None, 0.0, 0.0, True) is None
 
 
 @pytest.mark.parametrize("share", [1.6e-13, 4e-17, 0.0])
@@ -240,12 +240,12 @@ def test_a_share_below_any_clock_is_none(share: float) -> None:
 
 def test_a_share_that_moves_as_a_whole_leaves_nothing() -> None:
     time = split(contended=0.7, idle=0.1)
-    moved = time_split.reclassified(time, 1.0 - 1e-13, to_idle=True)
+    moved = time_split.reclassify(time, 1.0 - 1e-13, to_idle=True)
     assert moved is not None
     assert moved.contended == 0.0
-    back = time_split.reclassified(moved, 1.0 - 1e-13, to_idle=False)
+    back = time_split.reclassify(moved, 1.0 - 1e-13, to_idle=False)
     assert back is not None
     assert (back.idle, back.contended) == (0.0, pytest.approx(0.8))
-    half = time_split.reclassified(time, 0.5, to_idle=True)
+    half = time_split.reclassify(time, 0.5, to_idle=True)
     assert half is not None
     assert (half.contended, half.idle) == (pytest.approx(0.35), pytest.approx(0.45))

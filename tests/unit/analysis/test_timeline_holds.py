@@ -38,7 +38,7 @@ def line(
         notables=(),
         is_sampled=is_sampled,
         snapshot=records.snapshot((), ()),
-        holds=timeline_holds.by_lock(waits, samples or []),
+        holds=timeline_holds.holds_by_lock(waits, samples or []),
     )
 
 

@@ -7,7 +7,7 @@ from unit.builders import records
 from unit.builders.time_lines import at, record, scan
 
 from locktop.collector.analysis import timeline_waits
-from locktop.collector.analysis.timeline_waits import joined, waits_in_scans
+from locktop.collector.analysis.timeline_waits import join, waits_in_scans
 from locktop.collector.model import (
     Kind,
     LaneState,
@@ -76,7 +76,7 @@ def test_estimates_of_two_waits_in_a_row_do_not_overlap() -> None:
 def test_a_recorded_wait_that_a_scan_met_counts_once() -> None:
     exact = TimedWait(record(1, 68, 150, 10), idle=False)
     seen = waits_in_scans([scan(100, 1, waits={1: wait(30)}), scan(300, 1)])
-    assert joined([exact], seen) == [exact]
+    assert join([exact], seen) == [exact]
 
 
 def test_a_scan_that_took_long_shows_no_wait_beside_its_record() -> None:
@@ -84,9 +84,9 @@ def test_a_scan_that_took_long_shows_no_wait_beside_its_record() -> None:
     exact = TimedWait(record(1, 68, 1500, 10), idle=False)
     late = waits_in_scans([scan(770, 1, waits={1: wait(500)}), scan(1600, 1)])
     assert times(late) == [(270, 770)]
-    assert joined([exact], late) == [exact]
+    assert join([exact], late) == [exact]
     next_wait = waits_in_scans([scan(1700, 1, waits={1: wait(50)})])
-    assert joined([exact], next_wait) == [exact, *next_wait]
+    assert join([exact], next_wait) == [exact, *next_wait]
 
 
 def test_a_wait_without_its_record_counts_beside_another_record() -> None:
@@ -95,7 +95,7 @@ def test_a_wait_without_its_record_counts_beside_another_record() -> None:
     of_another_lock = TimedWait(record(1, 70, 500, lock=2), idle=False)
     seen = waits_in_scans([scan(100, 1, waits={1: wait(30)}), scan(300, 1, waits={1: wait(230)})])
     recorded = [before, of_another, of_another_lock]
-    assert [one for one in joined(recorded, seen) if one not in recorded] == seen
+    assert [one for one in join(recorded, seen) if one not in recorded] == seen
 
 
 def test_records_are_classified_as_the_snapshot_classifies_the_lock() -> None:
@@ -112,7 +112,7 @@ def test_records_are_classified_as_the_snapshot_classifies_the_lock() -> None:
         record(1, 2, 1, lock=2, kind=Kind.COND), record(1, 3, 1, lock=3, kind=Kind.SEM),
         record(1, 4, 1, lock=99, kind=Kind.COND), record(1, 5, 1, lock=99),
     ]  # fmt: skip
-    verdicts = [one.idle for one in timeline_waits.classified(made, snapshot)]
+    verdicts = [one.idle for one in timeline_waits.classify(made, snapshot)]
     assert verdicts == [True, False, True, False, True, False]
 
 

@@ -289,7 +289,7 @@ def test_the_shortest_cycle_stands_for_a_component() -> None:
 
 def test_the_other_waits_stay_where_a_thread_left_its_wait() -> None:
     graph = waits_of((1, 2), (2, 3), (3, 1))
-    assert wait_for_graph.without(graph, {1}).blocked.keys() == {2, 3}
+    assert wait_for_graph.remove_waits(graph, {1}).blocked.keys() == {2, 3}
 
 
 def test_a_thread_that_waits_for_a_semaphore_that_it_has_differs_from_the_others() -> None:

@@ -73,7 +73,7 @@ def reading(*threads: RawThread, rows: Iterable[LockRow] = (), **header: Any) ->
     file = SharedFile(1)
     return Reading(
         header=file.header_record()._replace(**header),
-        control=layout.CONTROL.at(file.data, lib.LT_CONTROL_OFFSET),
+        control=layout.CONTROL.unpack(file.data, lib.LT_CONTROL_OFFSET),
         now=NOW,
         threads=list(threads),
         newest=newest_of_each_tid(list(threads)),

@@ -91,7 +91,7 @@ def test_each_example_of_the_template_is_right(file: Path) -> None:
 def test_the_printed_settings_are_toml_of_themselves(file: Path) -> None:
     file.write_text('[views.slow]\nfilter = "a \\"b\\""\n[columns]\nlocks = ["LOCK"]\n')
     loaded = settings.load({})
-    file.write_text(settings.as_toml(loaded))
+    file.write_text(settings.toml_text(loaded))
     again = settings.load({})
     assert again.problems == ()
     assert msgspec.to_builtins(again.settings) == msgspec.to_builtins(loaded.settings)

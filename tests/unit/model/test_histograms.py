@@ -16,7 +16,7 @@ from locktop.collector.model.histograms import (
     PlainHistogram,
     bucket_of,
     lower_ticks,
-    merged,
+    merge,
     percentile_s,
 )
 from locktop.collector.native import lib
@@ -81,9 +81,9 @@ def test_a_difference_has_what_was_added() -> None:
 
 def test_a_sum_has_the_counts_of_all() -> None:
     one, other = of_ticks(10, 500, left_out=2), of_ticks(10, 9000)
-    assert merged([one, None, other]) == of_ticks(10, 10, 500, 9000, left_out=2)
-    assert merged([None, one]) == one
-    assert merged([None]) is None
+    assert merge([one, None, other]) == of_ticks(10, 10, 500, 9000, left_out=2)
+    assert merge([None, one]) == one
+    assert merge([None]) is None
     chance = random.Random(5)
     for _ in range(100):
         lengths = [
@@ -91,7 +91,7 @@ def test_a_sum_has_the_counts_of_all() -> None:
             for _ in range(chance.randint(1, 5))
         ]
         parts = [of_ticks(*some) for some in lengths]
-        assert merged(parts) == of_ticks(*[length for some in lengths for length in some])
+        assert merge(parts) == of_ticks(*[length for some in lengths for length in some])
 
 
 def packed(plain: PlainHistogram) -> PackedHistogram:
@@ -102,12 +102,12 @@ def packed(plain: PlainHistogram) -> PackedHistogram:
 def test_a_packed_histogram_is_like_a_plain_one() -> None:
     plain, other = of_ticks(10, 10, 9000, left_out=3), of_ticks(10)
     kept = packed(plain)
-    assert kept.unpacked() == kept == plain == kept
+    assert kept.unpack() == kept == plain == kept
     assert kept == packed(plain) != packed(other)
     assert kept != other != kept
     assert hash(kept) == hash(plain)
     assert kept.since(packed(other)) == plain.since(other)
-    assert merged([kept, other]) == merged([plain, other])
+    assert merge([kept, other]) == merge([plain, other])
 
 
 @pytest.mark.parametrize(

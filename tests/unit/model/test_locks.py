@@ -18,7 +18,7 @@ from locktop.collector.model import WAITS_ALONE, Blame, Kind, Lock, LockRates
     ],
 )
 def test_blame_without_a_thread_has_words(tid: int, site: int, text: str) -> None:
-    assert Blame(tid, site, 1.0).nameless == text
+    assert Blame(tid, site, 1.0).holder_label == text
 
 
 def test_blame_of_one_holder_has_one_key() -> None:

@@ -62,8 +62,8 @@ class _BusyDrain:
         else:
             self.calls += 1
         raw = SlotBatch(ticks=0, time_ns=time.time_ns(), hz=1e9, lost=0, records=record(tid=1))
-        slots = slot_batch.packed(raw)
-        return Drained(slots=slots, long_waits=slot_batch.with_records(slots, b""))
+        slots = slot_batch.pack(raw)
+        return Drained(slots=slots, long_waits=slot_batch.replace_records(slots, b""))
 
     def close(self) -> None:
         pass

@@ -72,7 +72,7 @@ def trees(tree: Tree) -> Iterator[CallTrees]:
 
 
 def test_nodes_and_open_calls_are_read(trees: CallTrees) -> None:
-    found = trees.of_thread(THREAD_AT)
+    found = trees.thread_tree(THREAD_AT)
     assert found is not None
     assert [(node.function, node.parent, node.count, node.ticks) for node in found.nodes] == [
         (0, 0, 0, 0),
@@ -86,20 +86,20 @@ def test_nodes_and_open_calls_are_read(trees: CallTrees) -> None:
 def test_a_thread_without_calls_has_no_tree(tree: Tree, trees: CallTrees) -> None:
     tree.thread.calls = 0
     tree.save()
-    assert trees.of_thread(THREAD_AT) is None
-    assert trees.of_ended() is None
+    assert trees.thread_tree(THREAD_AT) is None
+    assert trees.ended_tree() is None
 
 
 def test_a_tree_without_changes_is_not_copied_again(tree: Tree, trees: CallTrees) -> None:
-    first = trees.of_thread(THREAD_AT)
-    again = trees.of_thread(THREAD_AT)
+    first = trees.thread_tree(THREAD_AT)
+    again = trees.thread_tree(THREAD_AT)
     assert first is not None
     assert again is not None
     assert again.nodes is first.nodes
     tree.calls.last += 1
     tree.nodes[2].count += 1
     tree.save()
-    changed = trees.of_thread(THREAD_AT)
+    changed = trees.thread_tree(THREAD_AT)
     assert changed is not None
     assert changed.nodes[2].count == first.nodes[2].count + 1
 
@@ -112,7 +112,7 @@ def test_a_damaged_array_is_an_error(tree: Tree, trees: CallTrees, field: str, v
     setattr(tree.calls.nodes, field, value)
     tree.save()
     with pytest.raises(LocktopError):
-        trees.of_thread(THREAD_AT)
+        trees.thread_tree(THREAD_AT)
 
 
 def test_two_threads_with_one_tree_are_damage(tree: Tree, trees: CallTrees) -> None:
@@ -121,10 +121,10 @@ def test_two_threads_with_one_tree_are_damage(tree: Tree, trees: CallTrees) -> N
     data = tree.data()
     data[other : other + ffi.sizeof("struct lt_thread")] = bytes(ffi.buffer(tree.thread))
     tree.path.write_bytes(data)
-    assert trees.of_thread(THREAD_AT) is not None
+    assert trees.thread_tree(THREAD_AT) is not None
     with pytest.raises(LocktopError, match="two threads"):
-        trees.of_thread(other)
-    assert trees.of_thread(THREAD_AT) is not None
+        trees.thread_tree(other)
+    assert trees.thread_tree(THREAD_AT) is not None
 
 
 def test_any_damage_gives_a_tree_or_an_error(tree: Tree) -> None:
@@ -137,7 +137,7 @@ def test_any_damage_gives_a_tree_or_an_error(tree: Tree) -> None:
             data[at] = chance.choice((0, 1, 0x7F, 0xFF))
         tree.path.write_bytes(data)
         try:
-            found = CallTrees(memory, lambda: NOW).of_thread(THREAD_AT)
+            found = CallTrees(memory, lambda: NOW).thread_tree(THREAD_AT)
         except LocktopError:
             continue
         assert found is None or len(found.nodes) <= lib.LT_CALLS_NODES_ENDED

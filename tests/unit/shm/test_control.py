@@ -29,7 +29,7 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def page_of(path: Path) -> Control:
-    return CONTROL.at(path.read_bytes(), lib.LT_CONTROL_OFFSET)
+    return CONTROL.unpack(path.read_bytes(), lib.LT_CONTROL_OFFSET)
 
 
 def set_level(name: str) -> str:

@@ -38,7 +38,7 @@ class Page:
         self.path.write_bytes(self.file.data)
 
     def get(self) -> Control:
-        return CONTROL.at(self.path.read_bytes(), lib.LT_CONTROL_OFFSET)
+        return CONTROL.unpack(self.path.read_bytes(), lib.LT_CONTROL_OFFSET)
 
     def claim(self) -> Claim:
         return Claim(self.memory, Clock(self.memory.header()))

@@ -25,8 +25,8 @@ from locktop.collector.shm.event_ring import (
     decode_marks,
     decode_newest,
     end,
+    long_waits,
     split,
-    waited,
 )
 from locktop.collector.shm.kinds import KINDS
 from locktop.collector.shm.layout import THREAD
@@ -70,7 +70,7 @@ def test_long_waits_are_found_among_all(least: int) -> None:
     chance = random.Random(least)
     waits = [chance.randrange(2 ** chance.randint(1, 64)) for _ in range(500)]
     waits += [0, least - 1, least, min(least + 1, 2**64 - 1)]
-    found = decode(waited(b"".join([record(wait=wait) for wait in waits]), least))[0]
+    found = decode(long_waits(b"".join([record(wait=wait) for wait in waits]), least))[0]
     assert [one.wait for one in found] == [wait for wait in waits if wait >= least]
 
 

@@ -67,8 +67,8 @@ def test_a_lock_has_the_counts_of_all_threads(scans: Scans) -> None:
     reading = scans.read()
     (row,) = reading.rows
     assert (row.wait_counted, row.hold_counted) == (11, 9)
-    assert counts(reading.lines.of(LOCK, WAITS)) == ((0, 60, 75, 251), (4, 5, 1, 1))
-    assert counts(reading.lines.of(LOCK, HOLDS)) == ((61,), (9,))
+    assert counts(reading.lines.packed_histogram(LOCK, WAITS)) == ((0, 60, 75, 251), (4, 5, 1, 1))
+    assert counts(reading.lines.packed_histogram(LOCK, HOLDS)) == ((61,), (9,))
 
 
 def test_a_lock_has_the_counts_of_ended_threads(scans: Scans) -> None:
@@ -77,13 +77,13 @@ def test_a_lock_has_the_counts_of_ended_threads(scans: Scans) -> None:
     scans.file.add_ended_line(LineCount(LOCK, 99, 1))
     scans.file.add_ended_line(LineCount(LOCK, 99, 7, HOLDS))
     lines = scans.read().lines
-    assert counts(lines.of(LOCK, WAITS)) == ((60, 99), (7, 1))
-    assert counts(lines.of(LOCK, HOLDS)) == ((99,), (7,))
+    assert counts(lines.packed_histogram(LOCK, WAITS)) == ((60, 99), (7, 1))
+    assert counts(lines.packed_histogram(LOCK, HOLDS)) == ((99,), (7,))
 
 
 def test_a_large_count_has_a_second_line(scans: Scans) -> None:
     scans.add(LineCount(LOCK, 60, 5), LineCount(LOCK, 60, 3, WAITS | CARRY))
-    assert counts(scans.read().lines.of(LOCK, WAITS)) == ((60,), (5 + (3 << 31),))
+    assert counts(scans.read().lines.packed_histogram(LOCK, WAITS)) == ((60,), (5 + (3 << 31),))
 
 
 @pytest.mark.parametrize("is_large", [False, True])
@@ -144,13 +144,13 @@ def test_many_lines_may_be_of_an_earlier_reading(
     assert (reading.rows[0].contended, reading.threads[0].contended) == (3, 3)
     assert counts(reading.threads[0].wait_lengths) == ((60,), (2,))
     assert reading.rows[0].wait_counted == 2
-    assert counts(reading.lines.of(LOCK, WAITS)) == ((60,), (2,))
+    assert counts(reading.lines.packed_histogram(LOCK, WAITS)) == ((60,), (2,))
     now_s += 2
     reading = scans.read(all_lines=False)
     assert counts(reading.threads[0].wait_lengths) == ((60,), (3,))
     assert reading.rows[0].wait_counted == 3
     set_count(scans, 4)
-    assert counts(scans.read().lines.of(LOCK, WAITS)) == ((60,), (4,))
+    assert counts(scans.read().lines.packed_histogram(LOCK, WAITS)) == ((60,), (4,))
 
 
 def test_a_lock_that_is_newer_than_the_lines_has_none(scans: Scans) -> None:
@@ -159,8 +159,8 @@ def test_a_lock_that_is_newer_than_the_lines_has_none(scans: Scans) -> None:
     lock = scans.file.add_lock(MUTEX, 0x9000)
     scans.add(LineCount(lock, 60, 1))
     reading = scans.read(all_lines=False)
-    assert reading.lines.of(lock, WAITS) == b""
-    assert counts(scans.read().lines.of(lock, WAITS)) == ((60,), (1,))
+    assert reading.lines.packed_histogram(lock, WAITS) == b""
+    assert counts(scans.read().lines.packed_histogram(lock, WAITS)) == ((60,), (1,))
 
 
 @pytest.mark.parametrize("is_large", [False, True])
@@ -192,7 +192,10 @@ def test_many_lines_find_room(scans: Scans) -> None:
         scans.file.add_ended_line(LineCount(lock, 61, 1))
     for _ in range(2):
         found = scans.read().lines
-        assert all(counts(found.of(lock, WAITS)) == ((60, 61), (1 + lock % 5, 1)) for lock in locks)
+        assert all(
+            counts(found.packed_histogram(lock, WAITS)) == ((60, 61), (1 + lock % 5, 1))
+            for lock in locks
+        )
 
 
 @pytest.mark.parametrize(
@@ -217,5 +220,5 @@ def test_a_damaged_line_is_left_out(scans: Scans, damage: int, has_ended: bool) 
         at = scans.file.blocks[0].histograms.lines
         scans.file.at("struct lt_histogram_line", at).key |= damage
     reading = scans.read()
-    assert counts(reading.lines.of(LOCK, WAITS)) == ((80,), (3,))
+    assert counts(reading.lines.packed_histogram(LOCK, WAITS)) == ((80,), (3,))
     assert reading.notes == ["some of a thread's figures were damaged"]

@@ -32,16 +32,16 @@ def test_a_name_belongs_to_an_address_or_to_one_kind_at_the_address(tmp_path: Pa
     for number in range(20):  # beyond the first chunk
         file.add_name(ADDRESS + 128 + 8 * number, f"shard {number}".encode())
     given = names(file, tmp_path)
-    assert given.of(key(lib.LT_KIND_MUTEX, ADDRESS)) == "cache"
-    assert given.of(key(lib.LT_KIND_SEM, ADDRESS)) == "/sem"
-    assert given.of(key(lib.LT_KIND_MUTEX, ADDRESS + 64)) == ""
-    assert given.of(key(lib.LT_KIND_MUTEX, ADDRESS + 128 + 8 * 19)) == "shard 19"
+    assert given.name(key(lib.LT_KIND_MUTEX, ADDRESS)) == "cache"
+    assert given.name(key(lib.LT_KIND_SEM, ADDRESS)) == "/sem"
+    assert given.name(key(lib.LT_KIND_MUTEX, ADDRESS + 64)) == ""
+    assert given.name(key(lib.LT_KIND_MUTEX, ADDRESS + 128 + 8 * 19)) == "shard 19"
 
 
 def test_a_name_is_sanitized(tmp_path: Path) -> None:
     file = SharedFile()
     file.add_name(ADDRESS, b"\x1b[31mred\n\xff" + b"x" * 100)
-    name = names(file, tmp_path).of(key(lib.LT_KIND_MUTEX, ADDRESS))
+    name = names(file, tmp_path).name(key(lib.LT_KIND_MUTEX, ADDRESS))
     assert name.isprintable()
     assert name.startswith("?[31mred ")
 
@@ -54,11 +54,11 @@ def test_a_lock_keeps_its_name_during_a_change(tmp_path: Path) -> None:
     file.header.names_changed += 1
     file.save(tmp_path)
     given.refresh()
-    assert given.of(key(lib.LT_KIND_MUTEX, ADDRESS)) == "before"
+    assert given.name(key(lib.LT_KIND_MUTEX, ADDRESS)) == "before"
     entry.seq, entry.text[0:6] = 4, list(b"after\0")
     file.save(tmp_path)
     given.refresh()
-    assert given.of(key(lib.LT_KIND_MUTEX, ADDRESS)) == "after"
+    assert given.name(key(lib.LT_KIND_MUTEX, ADDRESS)) == "after"
 
 
 def test_a_damaged_table_is_refused_or_read(tmp_path: Path) -> None:
@@ -74,11 +74,11 @@ def test_a_damaged_table_is_refused_or_read(tmp_path: Path) -> None:
             given = names(file, tmp_path)
         except LocktopError:
             continue
-        assert all(given.of(ADDRESS + number * 8).isprintable() for number in range(6))
+        assert all(given.name(ADDRESS + number * 8).isprintable() for number in range(6))
 
 
 @pytest.mark.parametrize("length", [0, 1, 111])
 def test_names_of_every_length_are_read(length: int, tmp_path: Path) -> None:
     file = SharedFile()
     file.add_name(ADDRESS, b"n" * length)
-    assert names(file, tmp_path).of(ADDRESS) == "n" * length
+    assert names(file, tmp_path).name(ADDRESS) == "n" * length

@@ -45,7 +45,7 @@ def test_a_misuse_has_its_fields_and_age(log: Log) -> None:
     log.add(
         kind=lib.LT_MISUSE_RELEASED_OTHERS, lock=3, stack=4, tid=11, other=12, count=5, first=SECOND
     )
-    (misuse,) = log.refresh().of(3 * SECOND)
+    (misuse,) = log.refresh().misuses(3 * SECOND)
     assert misuse.kind is MisuseKind.RELEASED_OTHERS
     assert (misuse.lock, misuse.tid, misuse.other, misuse.stack) == (3, 11, 12, 4)
     assert (misuse.count, misuse.ago_s) == (5, 2.0)
@@ -54,7 +54,7 @@ def test_a_misuse_has_its_fields_and_age(log: Log) -> None:
 def test_misuses_are_in_the_order_of_their_first_time(log: Log) -> None:
     for lock, first in ((1, 30), (2, 10), (3, 20)):
         log.add(**FREE, lock=lock, first=first)
-    assert [misuse.lock for misuse in log.refresh().of(40)] == [2, 3, 1]
+    assert [misuse.lock for misuse in log.refresh().misuses(40)] == [2, 3, 1]
     assert log.log.locks == {1, 2, 3}
 
 
@@ -64,7 +64,7 @@ def test_two_entries_of_one_misuse_are_one(log: Log) -> None:
     log.add(**FREE, lock=1, stack=5)
     log.add(**FREE, lock=2, stack=4)
     log.add(kind=lib.LT_MISUSE_TAKEN_AGAIN, count=1, lock=1, stack=4)
-    found = log.refresh().of(0)
+    found = log.refresh().misuses(0)
     assert [(one.lock, one.stack, one.count) for one in found] == [
         (1, 4, 5), (1, 5, 1), (2, 4, 1), (1, 4, 1),
     ]  # fmt: skip
@@ -74,7 +74,7 @@ def test_two_entries_of_one_misuse_are_one(log: Log) -> None:
 def test_entries_of_unknown_kinds_and_unfinished_ones_are_left_out(log: Log) -> None:
     log.add(kind=99, count=1, lock=1)
     log.add(kind=lib.LT_MISUSE_RELEASED_FREE, count=0, lock=2)
-    assert log.refresh().of(0) == ()
+    assert log.refresh().misuses(0) == ()
     assert log.log.locks == frozenset()
 
 

@@ -156,7 +156,7 @@ def test_the_header_and_the_level_are_those_of_the_reading(scans: Scans) -> None
     scans.file.header.unloads = 7
     scans.file.control.mode = 3 << 8 | lib.LT_LEVEL_ALL
     reading = scans.read()
-    assert reading.header == HEADER.at(scans.file.data)
+    assert reading.header == HEADER.unpack(scans.file.data)
     assert reading.control.mode == 3 << 8 | lib.LT_LEVEL_ALL
     assert reading.notes == []
     assert 0 < reading.locks_now <= reading.now

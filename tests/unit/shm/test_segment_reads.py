@@ -120,7 +120,7 @@ class Threads:
         self.refresh()
         copied = self.array.copy()
         assert len(copied) == self.array.count * layout.THREAD.size
-        return [layout.THREAD.at(copied, at).tid
+        return [layout.THREAD.unpack(copied, at).tid
                 for at in range(0, len(copied), layout.THREAD.size)]  # fmt: skip
 
 

@@ -34,7 +34,7 @@ def any_record(chosen: random.Random) -> bytes:
 def test_packed_slots_come_back_as_they_were(count: int) -> None:
     chosen = random.Random(count)
     whole = batch(b"".join(any_record(chosen) for _ in range(count)))
-    packed = slot_batch.packed(whole)
+    packed = slot_batch.pack(whole)
     assert packed.packed == count
     assert slot_batch.slots(packed) == whole.records
     assert list(slot_batch.decode(packed)) == list(slot_batch.decode(whole))
@@ -43,26 +43,26 @@ def test_packed_slots_come_back_as_they_were(count: int) -> None:
 def test_the_largest_numbers_fit() -> None:
     most = record(**{name: (1 << bits) - 1 for name, bits in _LIMITS.items()})
     whole = batch((most + record()) * 100)
-    assert slot_batch.slots(slot_batch.packed(whole)) == whole.records
+    assert slot_batch.slots(slot_batch.pack(whole)) == whole.records
 
 
 def test_a_thread_that_takes_one_lock_again_and_again_needs_few_bytes() -> None:
     records = [record(tid=9, lock=4, start=10**15 + 700 * n, hold=90) for n in range(1000)]
-    assert len(slot_batch.packed(batch(b"".join(records))).records) < 13 * 1000
+    assert len(slot_batch.pack(batch(b"".join(records))).records) < 13 * 1000
 
 
 def test_damaged_slots_are_left_out_when_packed() -> None:
-    packed = slot_batch.packed(batch(record(tid=1) + bytes(64) + record(tid=2)))
+    packed = slot_batch.pack(batch(record(tid=1) + bytes(64) + record(tid=2)))
     assert [one.tid for one in slot_batch.decode(packed)] == [1, 2]
 
 
 def test_an_empty_batch_stays_empty() -> None:
-    assert list(slot_batch.decode(slot_batch.packed(batch(b"")))) == []
+    assert list(slot_batch.decode(slot_batch.pack(batch(b"")))) == []
 
 
 def test_a_wrong_number_of_records_is_an_error() -> None:
     chosen = random.Random(1)
-    packed = slot_batch.packed(batch(b"".join(any_record(chosen) for _ in range(50))))
+    packed = slot_batch.pack(batch(b"".join(any_record(chosen) for _ in range(50))))
     for wrong in (-1, 1, 49, 51, 1 << 20, 1 << 40):
         with pytest.raises(LocktopError, match="damaged"):
             list(slot_batch.decode(replace(packed, packed=wrong)))
@@ -70,7 +70,7 @@ def test_a_wrong_number_of_records_is_an_error() -> None:
 
 def test_each_cut_and_each_flipped_bit_is_read_or_refused() -> None:
     chosen = random.Random(2)
-    packed = slot_batch.packed(batch(b"".join(any_record(chosen) for _ in range(5))))
+    packed = slot_batch.pack(batch(b"".join(any_record(chosen) for _ in range(5))))
     cuts = [packed.records[:size] for size in range(len(packed.records))]
     for data in cuts:
         with pytest.raises(LocktopError, match="damaged"):
@@ -83,7 +83,7 @@ def test_each_cut_and_each_flipped_bit_is_read_or_refused() -> None:
 
 
 def test_marks_are_no_records() -> None:
-    assert slot_batch.packed(batch(mark(1, 5, b"deploy"))).packed == 0
+    assert slot_batch.pack(batch(mark(1, 5, b"deploy"))).packed == 0
 
 
 def test_marks_have_absolute_times_and_harmless_texts() -> None:
@@ -114,19 +114,19 @@ def test_packing_keeps_the_marks_and_the_first_of_all_times() -> None:
     marks = mark(1, 50, b"m")
     for start, first, expected in ((90, 50, 50), (30, 50, 30)):
         whole = replace(batch(record(start=start)), marks=marks, first=first)
-        packed = slot_batch.packed(whole)
+        packed = slot_batch.pack(whole)
         assert (packed.marks, packed.packed, packed.first) == (marks, 1, expected)
 
 
 def test_a_batch_without_marks_has_the_time_of_its_records() -> None:
     marks = mark(1, 50, b"m")
-    alone = slot_batch.without_marks(replace(batch(b""), marks=marks, first=50))
+    alone = slot_batch.drop_marks(replace(batch(b""), marks=marks, first=50))
     assert alone.is_empty
     assert alone.first == 0
 
 
 def test_a_begin_after_the_copy_counts_as_the_moment_of_the_copy() -> None:
     """A damaged ring may name any begin, and the index of a recording has 64 bits for it."""
-    packed = slot_batch.packed(batch(record(start=(1 << 64) - 1)))
+    packed = slot_batch.pack(batch(record(start=(1 << 64) - 1)))
     assert packed.first == (1 << 64) - 1
     assert slot_batch.first_ns(packed) == packed.time_ns

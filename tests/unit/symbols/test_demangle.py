@@ -13,7 +13,7 @@ import time
 import pytest
 
 from locktop.collector.symbols import demangle_worker
-from locktop.collector.symbols.demangle import demangle, without_parameters
+from locktop.collector.symbols.demangle import demangle, strip_parameters
 
 CXX = [
     ("_ZN12_GLOBAL__N_13fooEv", "(anonymous namespace)::foo"),
@@ -151,7 +151,7 @@ def test_a_forged_name_does_not_unfold_beyond_memory(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(demangle_worker, "worker", apart)
     for levels in (10, 11, 12):
         assert demangle(unfolding(levels)) == "f"
-    here, there = demangle_worker.demangled_here, demangle_worker.demangled_apart
+    here, there = demangle_worker.demangle_here, demangle_worker.demangle_in_worker
     assert here(unfolding(12)) == there(unfolding(12), apart), "demangling in both processes agrees"
     began = resource.getrusage(resource.RUSAGE_SELF).ru_utime
     for levels in (30, 36):
@@ -190,7 +190,7 @@ def test_the_worker_ends_with_its_parent() -> None:
     """Any end of the parent closes the input of the worker."""
     program = (
         "import os, sys; from locktop.collector.symbols import demangle_worker as d;"
-        "d.demangled_apart('_Z1fv', d.worker); print(d.worker.pid, flush=True); os._exit(0)"
+        "d.demangle_in_worker('_Z1fv', d.worker); print(d.worker.pid, flush=True); os._exit(0)"
     )
     done = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, check=True)
     pid = int(done.stdout)
@@ -216,7 +216,7 @@ def test_the_worker_ends_with_its_parent() -> None:
     ],
 )
 def test_parameters_are_removed_from_names(whole: str, name: str) -> None:
-    assert without_parameters(whole) == name
+    assert strip_parameters(whole) == name
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ def test_parameters_are_removed_from_names(whole: str, name: str) -> None:
 def test_removing_parameters_takes_linear_time(text: str) -> None:
     """Quadratic time would be seconds here; linear time is milliseconds."""
     began = time.thread_time()
-    without_parameters(text)
+    strip_parameters(text)
     assert time.thread_time() - began < 1.0
 
 

@@ -470,7 +470,7 @@ def test_no_name_is_read_while_the_user_has_stopped_the_reading() -> None:
         assert address is not None
         resolver.set_reading(False)
         assert resolver.frame(address + 4).function == ""
-        assert resolver.left() == 0
+        assert resolver.count_left() == 0
         assert resolver.wait(0.0), "nothing is waited for"
         resolver.set_reading(True)
         resolver.frame(address + 4)

@@ -36,24 +36,24 @@ def resolver() -> Iterator[Resolver]:
 
 
 def test_names_are_left_until_the_thread_has_read_them(resolver: Resolver) -> None:
-    with resolver.held():
+    with resolver.pause_reading():
         for address in IN_LIBC:
             assert resolver.frame(address).function == ""
             resolver.frame(address)  # requested once
-        assert resolver.left() == len(IN_LIBC)
+        assert resolver.count_left() == len(IN_LIBC)
         assert not resolver.wait(0.0)
     assert resolver.wait()
-    assert resolver.left() == 0
+    assert resolver.count_left() == 0
     assert all(resolver.frame(address).function for address in IN_LIBC)
 
 
 def test_names_that_each_scan_requests_are_not_left(resolver: Resolver) -> None:
-    with resolver.held():
+    with resolver.pause_reading():
         resolver.frame(IN_LIBC[0])
-        assert resolver.left(with_new=False) == 0, "the thread had no time for it"
-        assert resolver.left(with_new=False) == 1
+        assert resolver.count_left(with_new=False) == 0, "the thread had no time for it"
+        assert resolver.count_left(with_new=False) == 1
         resolver.frame(IN_LIBC[1])
-        assert resolver.left(with_new=False) == 2, "one of them is old"
+        assert resolver.count_left(with_new=False) == 2, "one of them is old"
 
 
 def test_addresses_of_the_heap_are_one_name_to_read(
@@ -62,10 +62,10 @@ def test_addresses_of_the_heap_are_one_name_to_read(
     # A library may be loaded since the memory map was read.
     later = SimpleNamespace(monotonic=lambda: time.monotonic() + 60.0)
     monkeypatch.setattr(resolver_module, "time", later)
-    with resolver.held():
+    with resolver.pause_reading():
         for address in range(0x10, 0x1010, 0x10):
             assert resolver.data(address) is None
-        assert resolver.left() == 1
+        assert resolver.count_left() == 1
     assert resolver.wait()
     assert {resolver.data(address) for address in range(0x10, 0x1010, 0x10)} == {""}
 
@@ -87,7 +87,7 @@ def test_a_file_is_opened_once_for_all_its_addresses(
 
 
 def test_only_the_last_form_of_a_frame_is_final(resolver: Resolver) -> None:
-    with resolver.held():
+    with resolver.pause_reading():
         unnamed = resolver.frame(IN_LIBC[0])
         assert not resolver.is_final(unnamed)
     assert resolver.wait()
@@ -132,7 +132,7 @@ def test_a_name_that_is_being_read_is_not_one_of_the_next_map(
     monkeypatch.setattr(modules, "load", slow)
     resolver.frame(IN_LIBC[0])
     assert begun.wait(60)
-    anew = Thread(target=resolver.read_anew)
+    anew = Thread(target=resolver.reread)
     anew.start()
     anew.join(0.1)  # it waits for the name
     may_end.set()

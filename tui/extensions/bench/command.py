@@ -92,7 +92,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.json:
         import json
 
-        print(json.dumps(report.as_json(found), indent=1))
+        print(json.dumps(report.json_object(found), indent=1))
     else:
         print(tables.markdown(found) if arguments.markdown else tables.text(found))
     return 0
@@ -108,7 +108,7 @@ def _measure_calls(arguments: argparse.Namespace) -> int:
     if arguments.json:
         import json
 
-        print(json.dumps(call_costs.as_json(found), indent=1))
+        print(json.dumps(call_costs.json_object(found), indent=1))
     else:
         print(call_costs.text(found, arguments.markdown))
     return 0
@@ -128,7 +128,7 @@ def _measure_grid(arguments: argparse.Namespace) -> int:
     if arguments.json:
         import json
 
-        print(json.dumps(contention.as_json(grid), indent=1))
+        print(json.dumps(contention.json_object(grid), indent=1))
     else:
         form = contention_tables.markdown if arguments.markdown else contention_tables.text
         print(form(grid))
@@ -147,7 +147,7 @@ def _measure_profiles(arguments: argparse.Namespace) -> int:
     if arguments.json:
         import json
 
-        print(json.dumps(profile_costs.as_json(found), indent=1))
+        print(json.dumps(profile_costs.json_object(found), indent=1))
     else:
         print((profile_costs.markdown if arguments.markdown else profile_costs.text)(found))
     return 0

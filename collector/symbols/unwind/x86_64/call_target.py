@@ -19,7 +19,7 @@ _STUB_PREFIXES = (b"\xf3\x0f\x1e\xfa", b"\xf2")  # endbr64, bnd
 _MASK = (1 << 64) - 1
 
 
-def entered(code: CodeMap, addresses: Sequence[int]) -> list[tuple[int, int]]:
+def entered_functions(code: CodeMap, addresses: Sequence[int]) -> list[tuple[int, int]]:
     """Return the functions without a frame that a stack leads through.
 
     A function is left out if its caller called it through a register. The same is true of a
@@ -37,7 +37,7 @@ def entered(code: CodeMap, addresses: Sequence[int]) -> list[tuple[int, int]]:
     for index, address in enumerate(addresses[1:_MAX_FRAMES], 1):
         module = code.file(addresses[index - 1] - 1)
         if module is not None and code.file(address - 1) != module:
-            function = called(code, address)
+            function = call_target(code, address)
             if code.file(function) == module and not _is_in(code, addresses[index - 1], function):
                 functions.append((index, function))
     return functions
@@ -50,7 +50,7 @@ def _is_in(code: CodeMap, address: int, function: int) -> bool:
         return True  # nothing is known of the function
 
 
-def called(code: CodeMap, return_address: int) -> int:
+def call_target(code: CodeMap, return_address: int) -> int:
     """Return the target of the call before a return address; 0 if the call does not give it."""
     before = code.read(return_address - 7, 7)
     if len(before) < 7:

@@ -99,7 +99,7 @@ def frame_offset(
         return None
     flow = _Flow(Decoder(64, code, ip=start), frame)
     flow.follow_until(start, address)
-    return flow.returned(address) if is_return else flow.before(address)
+    return flow.offset_after_call(address) if is_return else flow.offset_before(address)
 
 
 def jumps_out(code: bytes, start: int) -> bool:
@@ -140,12 +140,12 @@ class _Flow:
                     return
                 self._follow(address, *self._at_exits)
 
-    def before(self, address: int) -> FrameOffset | None:
+    def offset_before(self, address: int) -> FrameOffset | None:
         """Return the offset before an instruction; None if it is not known."""
         state = self._before.get(address)
         return state if isinstance(state, FrameOffset) else None
 
-    def returned(self, address: int) -> FrameOffset | None:
+    def offset_after_call(self, address: int) -> FrameOffset | None:
         """Return the offset where the call before an address returns; None if it is not known."""
         state = self._returned.get(address)
         return state if isinstance(state, FrameOffset) else None
@@ -177,7 +177,7 @@ class _Flow:
         elif flow == FlowControl.INDIRECT_BRANCH:
             self._leave(state)
         if flow not in _ENDS:
-            probed = self._probed(instruction)
+            probed = self._probe_end(instruction)
             yield (
                 probed if probed is not None else after,
                 _effect(instruction, state, self._frame, probed),
@@ -187,7 +187,7 @@ class _Flow:
         if state is not _UNSET:  # a handler is of what was called later
             self._at_exits.add(state)
 
-    def _probed(self, instruction: Instruction) -> int | None:
+    def _probe_end(self, instruction: Instruction) -> int | None:
         """Return the end of a loop that touches each page of a large frame.
 
         The loop follows the instruction `lea r11, [rsp - SIZE]` (-fstack-clash-protection). None
@@ -219,8 +219,8 @@ class _Flow:
 def _effect(instruction: Instruction, state: _State, frame: int, probed: int | None) -> _State:
     """Return the state after an instruction, or after the loop that the instruction begins."""
     if probed is not None:
-        return _moved(state, -_displacement(instruction))
-    changed = written(instruction)
+        return _shift(state, -_displacement(instruction))
+    changed = written_registers(instruction)
     if frame in changed:
         return _frame_register(instruction, frame)
     if _RSP not in changed:
@@ -228,7 +228,7 @@ def _effect(instruction: Instruction, state: _State, frame: int, probed: int | N
     if instruction.op0_register == _RSP:
         return _stack_pointer(instruction, state, frame)
     if instruction.mnemonic in _PUSHES:
-        return _moved(state, -instruction.stack_pointer_increment)
+        return _shift(state, -instruction.stack_pointer_increment)
     return _mixed(state)
 
 
@@ -255,9 +255,9 @@ def _frame_register(instruction: Instruction, frame: int) -> _State:
 def _stack_pointer(instruction: Instruction, state: _State, frame: int) -> _State:
     immediate = _immediate(instruction)
     if instruction.mnemonic in (Mnemonic.SUB, Mnemonic.ADD) and immediate is not None:
-        return _moved(state, immediate if instruction.mnemonic == Mnemonic.SUB else -immediate)
+        return _shift(state, immediate if instruction.mnemonic == Mnemonic.SUB else -immediate)
     if instruction.mnemonic == Mnemonic.LEA and _counts_from(instruction, _RSP):
-        return _moved(state, -_displacement(instruction))
+        return _shift(state, -_displacement(instruction))
     if isinstance(state, FrameOffset):
         if instruction.mnemonic == Mnemonic.MOV and instruction.op1_register == frame:
             return FrameOffset(0)
@@ -270,14 +270,14 @@ def _stack_pointer(instruction: Instruction, state: _State, frame: int) -> _Stat
     return _mixed(state)
 
 
-def _moved(state: _State, size: int) -> _State:
+def _shift(state: _State, size: int) -> _State:
     if not isinstance(state, FrameOffset):
         return state
     taken_since = state.taken_since + size if state.alignment else 0
     return FrameOffset(state.size + size, state.alignment, taken_since)
 
 
-def written(instruction: Instruction) -> set[int]:
+def written_registers(instruction: Instruction) -> set[int]:
     """Return the registers that an instruction changes, wholly or in part."""
     used = _factory().info(instruction).used_registers()
     return {RegisterExt.full_register(part.register) for part in used if part.access in _WRITES}

@@ -24,7 +24,7 @@ from iced_x86 import (
     Register,
 )
 
-from locktop.collector.symbols.unwind.x86_64.frame_offset import written
+from locktop.collector.symbols.unwind.x86_64.frame_offset import written_registers
 
 #: Names of the exported function.
 NAMES = ("pthread_once", "__pthread_once")
@@ -79,18 +79,18 @@ def once_code(code: bytes, start: int) -> OnceCode:
 def _slot(instructions: Mapping[int, Instruction], start: int, call: Instruction) -> int | None:
     targets = {
         target.near_branch_target
-        for ip in _before(instructions, start, call.ip)
+        for ip in _leading_instructions(instructions, start, call.ip)
         if (target := instructions[ip]).flow_control in _BRANCHES
     }
     keeper = _keeper(instructions, start, targets)
     if keeper is None:
         return None
     copied, register = keeper
-    stored = _stored(instructions, call.ip, register, targets)
+    stored = _last_store(instructions, call.ip, register, targets)
     if stored is None:
         return None
     store, slot = stored
-    before = _before(instructions, start, store) - {copied, store}
+    before = _leading_instructions(instructions, start, store) - {copied, store}
     own_slots = {
         own_slot.start
         for instruction in instructions.values()
@@ -98,13 +98,15 @@ def _slot(instructions: Mapping[int, Instruction], start: int, call: Instruction
     }
     # A call changes no register that the compiler reads after it.
     may_change = any(
-        register in written(instruction) and _loaded_slot(instruction) not in own_slots
+        register in written_registers(instruction) and _loaded_slot(instruction) not in own_slots
         for instruction in map(instructions.__getitem__, before)
     )
     return None if may_change else slot
 
 
-def _before(instructions: Mapping[int, Instruction], start: int, call: int) -> set[int]:
+def _leading_instructions(
+    instructions: Mapping[int, Instruction], start: int, call: int
+) -> set[int]:
     """Return the instructions on all paths from the function's start to the call."""
     leads_to: dict[int, list[int]] = {}
     seen, paths = set(), [start]
@@ -144,13 +146,13 @@ def _keeper(
             and instruction.op0_register in keepers
         ):
             return ip, instruction.op0_register
-        if instruction.flow_control != FlowControl.NEXT or _RDI in written(instruction):
+        if instruction.flow_control != FlowControl.NEXT or _RDI in written_registers(instruction):
             return None
         ip = instruction.next_ip
     return None
 
 
-def _stored(
+def _last_store(
     instructions: Mapping[int, Instruction], call: int, register: int, targets: Collection[int]
 ) -> tuple[int, int] | None:
     """Return the instruction that last stored the register, and its slot.
@@ -160,9 +162,10 @@ def _stored(
     since: list[range] = []  # stack slots that were written later
     for ip in sorted((ip for ip in instructions if ip < call), reverse=True):
         instruction = instructions[ip]
-        if instruction.flow_control not in (FlowControl.NEXT, FlowControl.CALL) or _RSP in _moved(
-            instruction
-        ):
+        if instruction.flow_control not in (
+            FlowControl.NEXT,
+            FlowControl.CALL,
+        ) or _RSP in _changed_registers(instruction):
             return None
         stored = _stack_slot(instruction)
         if stored is None:
@@ -202,6 +205,6 @@ def _loaded_slot(instruction: Instruction) -> int | None:
     )
 
 
-def _moved(instruction: Instruction) -> set[int]:
+def _changed_registers(instruction: Instruction) -> set[int]:
     """Return the registers that stay changed: a call returns with the stack as it was."""
-    return set() if instruction.flow_control == FlowControl.CALL else written(instruction)
+    return set() if instruction.flow_control == FlowControl.CALL else written_registers(instruction)

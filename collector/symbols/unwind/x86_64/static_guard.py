@@ -14,8 +14,8 @@ from iced_x86 import Code, Decoder, FlowControl, Instruction, Mnemonic, OpKind, 
 
 from locktop.collector.symbols.unwind.code_map import CodeFrame, CodeMap
 from locktop.collector.symbols.unwind.stack_memory import StackCut
-from locktop.collector.symbols.unwind.x86_64.call_target import called
-from locktop.collector.symbols.unwind.x86_64.frame_offset import written
+from locktop.collector.symbols.unwind.x86_64.call_target import call_target
+from locktop.collector.symbols.unwind.x86_64.frame_offset import written_registers
 
 _ACQUIRE, _ENDS = "__cxa_guard_acquire", ("__cxa_guard_release", "__cxa_guard_abort")
 #: Bytes of the largest function whose code is read.
@@ -55,13 +55,13 @@ def is_initialising(code: CodeMap, guard: int, acquired: int, returns: int) -> b
     size = function.row.end - function.row.start
     if function.start != code.frame_at(returns - 1).start or size > _MAX_CODE:
         return False
-    acquire = called(code, acquired)
+    acquire = call_target(code, acquired)
     ends = _ends(code.frame_at(acquire), acquire) if acquire else ()
     if not ends:
         return False
 
     def is_end(call: Instruction) -> bool | None:
-        target = called(code, call.next_ip)
+        target = call_target(code, call.next_ip)
         return target in ends if target else None
 
     def word(address: int) -> int:
@@ -203,7 +203,7 @@ def _begin(instructions: Instructions, acquired: int, targets: Collection[int]) 
             return 0
         if _tests_result(one) or (is_tested and one.mnemonic == Mnemonic.SETNE):
             is_tested = True
-        elif one.mnemonic not in (Mnemonic.MOV, Mnemonic.LEA) or _RAX in written(one):
+        elif one.mnemonic not in (Mnemonic.MOV, Mnemonic.LEA) or _RAX in written_registers(one):
             return 0
         ip = one.next_ip
     return 0
@@ -235,7 +235,7 @@ def _argument(
         if one.flow_control != FlowControl.NEXT:
             return 0
         ip = one.ip
-        if register not in written(one):
+        if register not in written_registers(one):
             continue
         if one.code in _COPIES and one.op1_kind == OpKind.REGISTER:
             register = one.op1_register

@@ -249,7 +249,7 @@ def test_a_thread_has_a_state_by_its_kind_of_wait_and_its_letter() -> None:
 def test_a_thread_name_decides_about_a_futex_call() -> None:
     one = classifier("idle mine kind=futex thread=pool*")
     frames = (Frame(1, "spin", None, None, "app", 0),)
-    _, rule = one.of_functions(frames, "pool-1")
+    _, rule = one.classify_stack(frames, "pool-1")
     assert rule is not None
     assert rule.name == "mine"
-    assert one.of_functions(frames, "main") == ("", None)
+    assert one.classify_stack(frames, "main") == ("", None)

@@ -240,10 +240,10 @@ def test_a_futex_is_named_by_its_type_and_keeps_the_name() -> None:
 def test_functions_of_the_c_library_name_its_locks() -> None:
     inside = Frame(0x10, "fputs", None, None, "libc.so.6", 0)
     classifier = Classifier()
-    assert classifier.of_functions((inside, *frames("log")), "t") == ("libc's fputs", None)
+    assert classifier.classify_stack((inside, *frames("log")), "t") == ("libc's fputs", None)
     raw = replace(inside, function="syscall")
-    assert classifier.of_functions((raw, *frames("log")), "t") == ("", None)
-    type_, rule = classifier.of_functions(frames("GOMP_x", "gomp_barrier_wait_end"), "t")
+    assert classifier.classify_stack((raw, *frames("log")), "t") == ("", None)
+    type_, rule = classifier.classify_stack(frames("GOMP_x", "gomp_barrier_wait_end"), "t")
     assert (type_, rule is not None and rule.idle) == ("OpenMP barrier", True)
 
 

@@ -93,7 +93,7 @@ def test_one_cpu_has_no_fight(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_outcome_names_the_worst_point() -> None:
     grid = a_grid(1.0, 0.9, 0.4, 0.95)
-    assert [row.point.times_without for row in contention.missed(grid)] == [3, 1]
+    assert [row.point.times_without for row in contention.missed_points(grid)] == [3, 1]
     said = contention_tables.text(grid)
     assert "2 of 4 points keep at least 0.95. The least is 0.40: mutex, 2 threads" in said
     assert "10 ns inside and 3 times without" in said
@@ -111,7 +111,7 @@ def test_a_line_has_a_cell_for_each_time_without_the_lock() -> None:
 
 
 def test_json_holds_every_figure() -> None:
-    document = contention.as_json(a_grid(1.0, 0.5))
+    document = contention.json_object(a_grid(1.0, 0.5))
     assert (document["rounds"], document["budget"], document["missed"]) == (3, 0.95, 1)
     assert document["points"][1] == {
         "kind": "mutex",

@@ -156,7 +156,7 @@ def test_markdown_is_tables_of_even_rows() -> None:
 
 
 def test_json_holds_every_figure() -> None:
-    document = report.as_json(a_report(3))
+    document = report.json_object(a_report(3))
     assert document["rounds"] == 3
     assert len(document["costs"]) == 2 * len(FLAVOURS)
     row = next(one for one in document["costs"] if one["flavour"] == "contended")
@@ -170,7 +170,7 @@ def test_the_trace_alone_and_the_costs_alone() -> None:
     here = MachineInfo("Some CPU", 2, "Linux", "glibc 2.36", 0.5)
     alone = report.BenchReport(here, None, GROWTH, tuple(verdicts(None, GROWTH)))
     assert "mutex" not in tables.text(alone)
-    assert report.as_json(alone)["costs"] == []
+    assert report.json_object(alone)["costs"] == []
     assert "trace" not in tables.text(a_report(2, growth=()))
 
 

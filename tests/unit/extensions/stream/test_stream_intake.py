@@ -39,7 +39,7 @@ def batch(count: int, lost: int = 0, begin: int = 0) -> SlotBatch:
     """Return so many records, whose begins are ``begin`` and the ticks after."""
     records = b"".join(record(tid=7, start=begin + number) for number in range(count))
     made = SlotBatch(ticks=10**9, time_ns=_NOW, hz=1e9, lost=lost, records=records)
-    return slot_batch.packed(made)
+    return slot_batch.pack(made)
 
 
 def batch_of(frame: bytes, unpacker: FrameUnpacker) -> SlotBatch:

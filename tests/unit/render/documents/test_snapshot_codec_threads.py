@@ -11,7 +11,7 @@ from pathlib import Path
 FIRST_SNAPSHOTS = """
 import sys, threading
 from unit.builders import scenarios
-from locktop.collector.export import snapshot_codec
+from locktop.collector.render.documents import snapshot_codec
 sys.setswitchinterval(1e-6)
 snapshot, barrier, done = scenarios.normal(), threading.Barrier(8), []
 def first():

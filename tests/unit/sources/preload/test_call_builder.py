@@ -30,10 +30,10 @@ class Trees:
     def __init__(self, **trees: RawCallTree) -> None:
         self.trees = trees
 
-    def of_thread(self, block: int) -> RawCallTree | None:
+    def thread_tree(self, block: int) -> RawCallTree | None:
         return self.trees.get(f"at_{block}")
 
-    def of_ended(self) -> RawCallTree | None:
+    def ended_tree(self) -> RawCallTree | None:
         return self.trees.get("ended")
 
 
@@ -71,7 +71,7 @@ def build(living: tuple[int, ...], control: int, **trees: RawCallTree) -> tuple[
     threads = [
         cast(RawThread, Raw(int(name[3:]), int(name[3:]))) for name in trees if name[:3] == "at_"
     ]
-    return builder.of(threads, {tid: Named(tid) for tid in living}, control)  # type: ignore[misc]
+    return builder.build(threads, {tid: Named(tid) for tid in living}, control)  # type: ignore[misc]
 
 
 def test_calls_that_go_on_have_their_time_until_now() -> None:

@@ -51,7 +51,7 @@ class Given(ProgramLockNames):
         self.by_key: dict[int, str] = {}
         self.version = 0
 
-    def of(self, key: int) -> str:
+    def name(self, key: int) -> str:
         return self.by_key.get(key, "")
 
 
@@ -61,7 +61,7 @@ class Frames(StackFrames):
     def __init__(self) -> None:
         pass
 
-    def of(self, stack: int) -> tuple[Frame, ...]:
+    def frames(self, stack: int) -> tuple[Frame, ...]:
         return (Frame(stack, "", None, None, "app", stack),) if stack else ()
 
     def addresses(self, stack: int) -> tuple[int, ...]:
@@ -85,7 +85,7 @@ class Locks:
         one.now = one.locks_now = self.now
         one.sites[LOCK], one.charges[LOCK] = self.sites, charged(self.charges)
         by_id = {int(name[1:]): state for name, state in states.items()}
-        found = self.builder.of(one, by_id, self.frames)
+        found = self.builder.build(one, by_id, self.frames)
         self.now += SECOND
         return found
 

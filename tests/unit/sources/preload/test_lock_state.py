@@ -28,7 +28,7 @@ from locktop.collector.sources.preload.lock_state import (
     has_signalled,
     held_by_lock,
     lock_states,
-    presumed,
+    presumed_holders,
 )
 
 MUTEX, RWLOCK = key(lib.LT_KIND_MUTEX, 0x1000), key(lib.LT_KIND_RWLOCK, 0x1000)
@@ -39,10 +39,10 @@ TENTH = SECOND // 10
 
 def test_a_lock_that_changes_hands_has_no_presumed_holder() -> None:
     clock = monotonic_clock()
-    assert presumed([7], TENTH + 1, clock) == [7]
-    assert presumed([7], TENTH, clock) == []
-    assert presumed([7, 8], SECOND, clock) == []
-    assert presumed([], SECOND, clock) == []
+    assert presumed_holders([7], TENTH + 1, clock) == [7]
+    assert presumed_holders([7], TENTH, clock) == []
+    assert presumed_holders([7, 8], SECOND, clock) == []
+    assert presumed_holders([], SECOND, clock) == []
 
 
 class Asleep(KernelThreads):
@@ -159,10 +159,10 @@ def test_a_join_waits_for_a_living_thread() -> None:
     threads = by_tid(
         raw_thread(11, join), raw_thread(12, pthread=0x7000), raw_thread(13, pthread=0x8000)
     )
-    assert ScanContext(threads, {}, tasks(11, 12, 13)).awaited(join) == 12
-    assert ScanContext(threads, {}, tasks(11, 13)).awaited(join) == 0
+    assert ScanContext(threads, {}, tasks(11, 12, 13)).awaited_thread(join) == 12
+    assert ScanContext(threads, {}, tasks(11, 13)).awaited_thread(join) == 0
     mutex = wait_block(key(lib.LT_KIND_MUTEX, 0x7000))
-    assert ScanContext(threads, {}, tasks(11, 12, 13)).awaited(mutex) == 0
+    assert ScanContext(threads, {}, tasks(11, 12, 13)).awaited_thread(mutex) == 0
 
 
 def use(

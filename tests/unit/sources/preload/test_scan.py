@@ -472,7 +472,7 @@ def test_names_are_read_anew_after_the_program_unloaded_a_library(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[int] = []
-    monkeypatch.setattr(Resolver, "read_anew", lambda _: calls.append(1))
+    monkeypatch.setattr(Resolver, "reread", lambda _: calls.append(1))
     file = SharedFile()
     path = file.save(directory)
     with closing(attach(file.pid)) as source:

@@ -105,9 +105,9 @@ def test_a_stack_is_a_recorded_one_or_an_unwound_one_by_its_id(
         lambda _, stack: unwound if stack == native_stacks.FIRST_ID else (),
     )  # fmt: skip
     session = sessions.open()
-    recorded = session.python.of(sessions.stack)
+    recorded = session.python.frames(sessions.stack)
     assert [frame.address for frame in recorded] == [0x10, 0x20]
-    assert session.python.of(native_stacks.FIRST_ID) == unwound
+    assert session.python.frames(native_stacks.FIRST_ID) == unwound
 
 
 @pytest.mark.parametrize("hurried", [False, True])

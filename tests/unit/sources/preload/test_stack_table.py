@@ -36,8 +36,8 @@ def test_a_stack_has_the_recorded_addresses(tmp_path: Path) -> None:
     first, second = file.add_stack([0x10, 0x20, 0x30]), file.add_stack([0x40])
     frames = frames_of(file, tmp_path)
     assert frames.addresses(first) == (0x10, 0x20, 0x30)
-    assert [frame.address for frame in frames.of(second)] == [0x40]
-    assert frames.of(0) == ()
+    assert [frame.address for frame in frames.frames(second)] == [0x40]
+    assert frames.frames(0) == ()
 
 
 def test_a_stack_that_was_cut_says_so(tmp_path: Path) -> None:
@@ -45,14 +45,14 @@ def test_a_stack_that_was_cut_says_so(tmp_path: Path) -> None:
     stack = file.add_stack([0x10, 0x20])
     file.at("struct lt_stack", stack * lib.LT_STACK_UNIT).depth |= lib.LT_STACK_CUT
     frames = frames_of(file, tmp_path)
-    assert frames.of(stack)[-1] is CUT_WHEN_RECORDED
+    assert frames.frames(stack)[-1] is CUT_WHEN_RECORDED
     assert frames.addresses(stack) == (0x10, 0x20)
 
 
 def test_a_stack_beyond_the_file_is_empty(tmp_path: Path) -> None:
     file = SharedFile()
     frames = frames_of(file, tmp_path)
-    assert frames.of(len(file.data)) == ()
+    assert frames.frames(len(file.data)) == ()
 
 
 def test_a_damaged_depth_reads_no_more_than_the_longest_stack(tmp_path: Path) -> None:
@@ -63,17 +63,17 @@ def test_a_damaged_depth_reads_no_more_than_the_longest_stack(tmp_path: Path) ->
 
 def test_each_call_site_is_a_stack_of_its_own(tmp_path: Path) -> None:
     frames = frames_of(SharedFile(), tmp_path)
-    one, other = frames.of_site(0x10), frames.of_site(0x20)
+    one, other = frames.site_id(0x10), frames.site_id(0x20)
     assert one != other
-    assert frames.of_site(0x10) == one
-    assert [frame.address for frame in frames.of(one)] == [0x10]
+    assert frames.site_id(0x10) == one
+    assert [frame.address for frame in frames.frames(one)] == [0x10]
     assert frames.addresses(other) == (0x20,)
-    assert frames.of_site(0) == 0
+    assert frames.site_id(0) == 0
 
 
 def test_the_ids_of_call_sites_are_beyond_every_stack_of_a_file(tmp_path: Path) -> None:
     frames = frames_of(SharedFile(), tmp_path)
-    ids = [frames.of_site(site) for site in (0x10, 0x20, 0x30)]
+    ids = [frames.site_id(site) for site in (0x10, 0x20, 0x30)]
     assert all((1 << 32) - 10 < one < 1 << 32 for one in ids)
 
 

@@ -40,7 +40,7 @@ class Threads:
     def all(self, *raws: RawThread, counts: bool = True) -> dict[int, Thread]:
         newest = {raw.block.tid: raw for raw in raws}
         states = lock_states(raws, self.tasks)
-        found = self.builder.of(newest, states, self.tasks, 0.0, counts)
+        found = self.builder.build(newest, states, self.tasks, 0.0, counts)
         assert [thread.tid for thread in found] == sorted(newest.keys() | self.tasks.keys())
         return {thread.tid: thread for thread in found}
 

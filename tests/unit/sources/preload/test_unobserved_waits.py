@@ -158,7 +158,7 @@ class Stacks(NativeStacks):
         self.named: list[int] = []
         self.known: tuple[Frame, ...] = (records.frame("gomp_wait", "wait.c", 1),)
 
-    def of(self, tid: int, sleep: object, entered: bool = False) -> int:
+    def stack_id(self, tid: int, sleep: object, entered: bool = False) -> int:
         self.unwound += 1
         assert entered
         return self.stack
@@ -187,7 +187,7 @@ class Rules(Classifier):
         self.requests = 0
         self.rule: IdleRule | None = IdleRule(idle=True, name="pool")
 
-    def of_functions(self, frames: tuple[Frame, ...], thread: str) -> tuple[str, IdleRule | None]:
+    def classify_stack(self, frames: tuple[Frame, ...], thread: str) -> tuple[str, IdleRule | None]:
         self.requests += 1
         return f"lock of {thread}", self.rule
 

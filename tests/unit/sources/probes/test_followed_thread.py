@@ -22,7 +22,7 @@ class SlowStacks:
     def __init__(self, clock: list[float]) -> None:
         self._clock = clock
 
-    def of(self, tid: int, sleep: object) -> int:
+    def stack_id(self, tid: int, sleep: object) -> int:
         self._clock[0] += 3600.0
         return 0
 

@@ -34,7 +34,7 @@ TID, STACK, CUT_STACK = 7, 5, 6
 class Stacks:
     """Native stacks of the preload library."""
 
-    def of(self, stack: int) -> tuple[Frame, ...]:
+    def frames(self, stack: int) -> tuple[Frame, ...]:
         if stack == CUT_STACK:
             return (*native(*WAIT, EVALUATION), CUT_WHEN_RECORDED)
         return native(*WAIT, EVALUATION, "libc.so.6:start_thread") if stack == STACK else ()
@@ -71,7 +71,7 @@ def snapshot(stack: int = STACK, lock: str = "g_lock") -> Snapshot:
         process=Process(1, "", (), "", ""), threads=(thread,),
         locks=(records.lock(1, lock, Kind.SEM),),
         deadlocks=(Deadlock(True, 1.0, (DeadlockEdge(TID, 1, TID, stack, 0),)),),
-        stacks={stack: Stacks().of(stack)},
+        stacks={stack: Stacks().frames(stack)},
     )  # fmt: skip
 
 
@@ -94,7 +94,7 @@ class Scans:
 
     def __init__(self) -> None:
         self.reader = Reader()
-        self.stacks = PythonStacks(cast(PythonReader, self.reader), Stacks().of, pause_s=0.0)
+        self.stacks = PythonStacks(cast(PythonReader, self.reader), Stacks().frames, pause_s=0.0)
         self.last = snapshot()
 
     def scan(self, seq: int | None, stack: int = STACK) -> list[str]:
@@ -106,7 +106,7 @@ class Scans:
         assert thread.waiting_for is not None
         assert self.last.deadlocks[0].cycle[0].stack == thread.waiting_for.stack
         frames = self.last.stacks[thread.waiting_for.stack]
-        assert frames == self.stacks.of(thread.waiting_for.stack)
+        assert frames == self.stacks.frames(thread.waiting_for.stack)
         return [frame.function for frame in frames]
 
 
@@ -268,7 +268,7 @@ class SampledScans:
         self.read_samples = 0
         self.seq = 0
         self.stacks = PythonStacks(
-            cast(PythonReader, self.reader), Stacks().of, self._read_sample, pause_s=0.0
+            cast(PythonReader, self.reader), Stacks().frames, self._read_sample, pause_s=0.0
         )
 
     def _read_sample(self) -> dict[int, MetWait]:

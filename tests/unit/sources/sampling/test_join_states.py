@@ -36,7 +36,7 @@ class PthreadMemory:
         address = self.address + _STATE_AT
         wait = FutexWait(address, value, private=False, plain=False, inherits=False, timed=False)
         context = ctypes.string_at(address - BEFORE, BEFORE + AFTER)
-        return join_states.joined(os.getpid(), wait, context, TIDS, glibc)
+        return join_states.find_join(os.getpid(), wait, context, TIDS, glibc)
 
 
 def test_the_word_of_a_living_thread_is_a_join() -> None:
@@ -65,8 +65,8 @@ def test_memory_that_does_not_name_itself_is_no_join() -> None:
 def test_a_state_is_never_the_thread_of_that_number() -> None:
     wait = FutexWait(0x1000, 2, private=False, plain=False, inherits=False, timed=False)
     context = bytes(BEFORE) + struct.pack("=I", 2) + bytes(AFTER - 4)
-    assert nptl_objects.recognised(wait, context, TIDS, 42) == SyncObject(
+    assert nptl_objects.recognise(wait, context, TIDS, 42) == SyncObject(
         Kind.JOIN, 0x1000, awaits=2
     )
     for glibc in (0, 43):
-        assert nptl_objects.recognised(wait, context, TIDS, glibc) is None
+        assert nptl_objects.recognise(wait, context, TIDS, glibc) is None

@@ -100,8 +100,8 @@ def test_a_futex_call_that_wakes_is_no_wait(operation: int) -> None:
 
 
 def test_a_mutex_is_recognized_by_all_its_fields() -> None:
-    assert nptl_objects.recognised(MUTEX, mutex(), TIDS) == SyncObject(Kind.MUTEX, 0x1000, 101)
-    assert nptl_objects.recognised(MUTEX, mutex(kind=1, count=7), TIDS) == SyncObject(
+    assert nptl_objects.recognise(MUTEX, mutex(), TIDS) == SyncObject(Kind.MUTEX, 0x1000, 101)
+    assert nptl_objects.recognise(MUTEX, mutex(kind=1, count=7), TIDS) == SyncObject(
         Kind.MUTEX, 0x1000, 101, recursive=True
     )
 
@@ -130,7 +130,7 @@ def test_a_mutex_is_recognized_by_all_its_fields() -> None:
     ],
 )
 def test_a_wrong_field_is_no_mutex(wait: FutexWait, memory_: bytes) -> None:
-    assert nptl_objects.recognised(wait, memory_, TIDS) is None
+    assert nptl_objects.recognise(wait, memory_, TIDS) is None
 
 
 @pytest.mark.parametrize(("kind", "is_once_wait"), [(32, True), (512 | 32, True), (0, False)])
@@ -139,12 +139,12 @@ def test_a_priority_inheriting_mutex_is_recognized_by_its_kind(
 ) -> None:
     """PTHREAD_MUTEX_NORMAL is a plain mutex without elision: 512."""
     wait = MUTEX._replace(value=0, inherits=True)
-    found = nptl_objects.recognised(wait, mutex(lock=0x80000000 | 101, kind=kind), TIDS)
+    found = nptl_objects.recognise(wait, mutex(lock=0x80000000 | 101, kind=kind), TIDS)
     assert found == SyncObject(Kind.MUTEX if is_once_wait else Kind.FUTEX, 0x1000, 101)
 
 
 def test_a_call_by_other_code_is_no_glibc_object() -> None:
-    assert nptl_objects.recognised(MUTEX, mutex(), TIDS, may_wait_at=lambda pc: False) is None
+    assert nptl_objects.recognise(MUTEX, mutex(), TIDS, may_wait_at=lambda pc: False) is None
 
 
 def test_a_once_routine_is_recognized_by_its_call_site() -> None:
@@ -152,7 +152,7 @@ def test_a_once_routine_is_recognized_by_its_call_site() -> None:
     word = context(b"", struct.pack("=I", 0x11))
 
     def kind(wait: FutexWait, memory_: bytes = word, pc: int = 0x70) -> Kind | None:
-        found = nptl_objects.recognised(wait, memory_, TIDS, is_once=lambda at: at == pc)
+        found = nptl_objects.recognise(wait, memory_, TIDS, is_once=lambda at: at == pc)
         return found.kind if found is not None else None
 
     assert kind(wait) is Kind.ONCE
@@ -175,11 +175,11 @@ def test_a_once_routine_is_recognized_by_its_call_site() -> None:
     ],
 )
 def test_a_condition_variable_is_recognized(memory_: bytes) -> None:
-    assert nptl_objects.recognised(COND, memory_, TIDS, 36) == SyncObject(Kind.COND, 0x1000)
-    later = nptl_objects.recognised(COND, memory_, TIDS, 41)
+    assert nptl_objects.recognise(COND, memory_, TIDS, 36) == SyncObject(Kind.COND, 0x1000)
+    later = nptl_objects.recognise(COND, memory_, TIDS, 41)
     assert later is None or later.address != 0x1000, "in the layout of glibc 2.41"
-    assert nptl_objects.recognised(COND._replace(value=2), memory_, TIDS, 36) is None
-    assert nptl_objects.recognised(COND._replace(plain=True), memory_, TIDS, 36) is None
+    assert nptl_objects.recognise(COND._replace(value=2), memory_, TIDS, 36) is None
+    assert nptl_objects.recognise(COND._replace(plain=True), memory_, TIDS, 36) is None
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_a_condition_variable_is_recognized(memory_: bytes) -> None:
     ],
 )
 def test_inconsistent_counts_are_no_condition_variable(memory_: bytes) -> None:
-    assert nptl_objects.recognised(COND, memory_, TIDS, 36) is None
+    assert nptl_objects.recognise(COND, memory_, TIDS, 36) is None
 
 
 @pytest.mark.parametrize(
@@ -210,19 +210,19 @@ def test_inconsistent_counts_are_no_condition_variable(memory_: bytes) -> None:
 )
 def test_a_later_condition_variable_is_recognized(memory_: bytes, value: int) -> None:
     wait = LATER_COND._replace(value=value)
-    assert nptl_objects.recognised(wait, memory_, TIDS, 41) == SyncObject(Kind.COND, 0x1000)
-    assert nptl_objects.recognised(wait, memory_, TIDS, 36) is None
-    assert nptl_objects.recognised(wait._replace(plain=True), memory_, TIDS, 41) is None
-    assert nptl_objects.recognised(wait._replace(private=False), memory_, TIDS, 41) is None
+    assert nptl_objects.recognise(wait, memory_, TIDS, 41) == SyncObject(Kind.COND, 0x1000)
+    assert nptl_objects.recognise(wait, memory_, TIDS, 36) is None
+    assert nptl_objects.recognise(wait._replace(plain=True), memory_, TIDS, 41) is None
+    assert nptl_objects.recognise(wait._replace(private=False), memory_, TIDS, 41) is None
 
 
 def test_a_later_condition_variable_is_no_semaphore_without_a_unit() -> None:
     """The other word of signals lies where a semaphore has its number of waiters."""
     before = struct.pack("=QQiiII", 2, 0, 0, 0, 0, 1 << 3)
     memory_ = context(before, struct.pack("=IIQ", 0, 6, 0))
-    assert nptl_objects.recognised(LATER_COND, memory_, TIDS, 41) == SyncObject(Kind.COND, 0x1000)
+    assert nptl_objects.recognise(LATER_COND, memory_, TIDS, 41) == SyncObject(Kind.COND, 0x1000)
     alone = context(b"", struct.pack("=IIQ", 0, 6, 0))
-    found = nptl_objects.recognised(LATER_COND, alone, TIDS, 41)
+    found = nptl_objects.recognise(LATER_COND, alone, TIDS, 41)
     assert found is not None
     assert found.kind is Kind.SEM
 
@@ -241,7 +241,7 @@ def test_a_later_condition_variable_is_no_semaphore_without_a_unit() -> None:
 )
 def test_inconsistent_counts_are_no_later_condition(memory_: bytes, value: int) -> None:
     wait = LATER_COND._replace(value=value)
-    assert nptl_objects.recognised(wait, memory_, TIDS, 41) is None
+    assert nptl_objects.recognise(wait, memory_, TIDS, 41) is None
 
 
 @pytest.mark.parametrize(
@@ -259,7 +259,7 @@ def test_inconsistent_counts_are_no_later_condition(memory_: bytes, value: int) 
 def test_a_barrier_is_recognized(words: tuple[int, ...], parties: int) -> None:
     wait = FutexWait(0x1004, words[1], private=True, plain=True, inherits=False, timed=False)
     said = struct.pack("=5I", *words)
-    found = nptl_objects.recognised(wait, context(said[:4], said[4:]), TIDS)
+    found = nptl_objects.recognise(wait, context(said[:4], said[4:]), TIDS)
     assert found == (SyncObject(Kind.BARRIER, 0x1000, parties=parties) if parties else None)
 
 
@@ -270,7 +270,7 @@ def test_random_memory_is_never_a_held_lock() -> None:
             chance.randrange(0, 1 << 40, 4), chance.choice((0, 1, 2, 3, chance.getrandbits(32))),
             chance.random() < 0.8, chance.random() < 0.5, chance.random() < 0.1, False,
         )  # fmt: skip
-        found = nptl_objects.recognised(wait, chance.randbytes(BEFORE + AFTER), TIDS, 36)
+        found = nptl_objects.recognise(wait, chance.randbytes(BEFORE + AFTER), TIDS, 36)
         assert found is None or not found.owner
 
 
@@ -290,7 +290,7 @@ def test_a_mutex_is_recognized_between_two_owners() -> None:
         call = SystemCall(sleep_key, (address, 128, 2, 0, 0, 0), 0, 0)
         sample = Sample(100, 100, 1, "a", "S", 0.0, 0.0, call, seq, 0.0)
         other = replace(sample, tid=101, life=2, call=None)
-        (wait,) = waits.of({100: sample, 101: other}, lambda _: True).values()
+        (wait,) = waits.read({100: sample, 101: other}, lambda _: True).values()
         return wait.sync_object.kind, wait.sync_object.owner
 
     free, held = (0, 0, 0, 0, 0, 0, 0), (2, 0, 101, 1, 0, 0, 0)
@@ -354,7 +354,7 @@ def test_a_reused_thread_id_begins_anew() -> None:
     (lock,) = sampled.locks.values()
     assert lock.wait.s == 3.0
     assert lock.blame == {0: 1.0, 101: 2.0}
-    assert sampled.by_thread[2][Kind.MUTEX] == 1.5
+    assert sampled.wait_by_thread[2][Kind.MUTEX] == 1.5
 
 
 def test_the_ended_owners_with_most_waiters_are_reported() -> None:

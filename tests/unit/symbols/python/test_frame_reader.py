@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from locktop.collector.symbols.python.frame_reader import PythonFrame, decoded, decoded_runs
+from locktop.collector.symbols.python.frame_reader import PythonFrame, decode_answer, decode_runs
 
 
 @pytest.mark.parametrize(
@@ -16,13 +16,13 @@ from locktop.collector.symbols.python.frame_reader import PythonFrame, decoded, 
     ],
 )  # fmt: skip
 def test_a_malformed_answer_is_a_failure(line: bytes) -> None:
-    assert decoded(line) == "ended"
+    assert decode_answer(line) == "ended"
 
 
 def test_names_in_an_answer_are_cleaned() -> None:
     line = b'{"threads": {"7": [[["\\u001b[31m", "/x/\\u202ea.py", 3]], [["<module>", "", 0]]]}}'
     inner, outer = PythonFrame("?[31m", "?a.py", 3, "/x"), PythonFrame("<module>", "", None)
-    assert decoded(line) == {7: ((inner,), (outer,))}
+    assert decode_answer(line) == {7: ((inner,), (outer,))}
 
 
 @pytest.mark.parametrize(
@@ -40,4 +40,4 @@ def test_names_in_an_answer_are_cleaned() -> None:
 def test_the_runs_of_threads_are_in_the_answer_or_there_are_none(
     answer: bytes, runs: dict[int, int]
 ) -> None:
-    assert decoded_runs(answer) == runs
+    assert decode_runs(answer) == runs

@@ -30,7 +30,7 @@ class CountingUnwinder:
     def code_version(self) -> int:
         return self.version
 
-    def sampled(self, registers: object, stack: bytes, sp: int) -> Unwound:
+    def sampled_stack(self, registers: object, stack: bytes, sp: int) -> Unwound:
         self.walks += 1
         return self._found
 
@@ -48,7 +48,7 @@ def walks(processor: arch.Architecture | None, *copies: StackCopy) -> int:
     unwinder = CountingUnwinder()
     cache = SampleCache(processor)
     for one in copies:
-        assert cache.unwound(one, cast(Unwinder, unwinder)) is FOUND
+        assert cache.unwind(one, cast(Unwinder, unwinder)) is FOUND
     return unwinder.walks
 
 
@@ -75,5 +75,5 @@ def test_other_code_needs_a_new_walk() -> None:
     unwinder, cache = CountingUnwinder(), SampleCache(X86_64)
     for version in (1, 1, 2):
         unwinder.version = version
-        cache.unwound(SAME, cast(Unwinder, unwinder))
+        cache.unwind(SAME, cast(Unwinder, unwinder))
     assert unwinder.walks == 2

@@ -46,7 +46,7 @@ def test_numbers_of_each_size_are_read_at_any_address(memory: Memory) -> None:
 
 
 def test_a_copy_has_the_copied_bytes_alone() -> None:
-    stack = StackMemory.copied(BEGIN, bytes(range(24)))
+    stack = StackMemory.from_copy(BEGIN, bytes(range(24)))
     assert stack.load(BEGIN + 16) == int.from_bytes(bytes(range(16, 24)), "little")
     with pytest.raises(StackCut):
         stack.load(BEGIN + 20)
