@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from locktop.collector.model import Frame, Kind
 from locktop.collector.model.frames import innermost_own_frame
@@ -29,6 +30,46 @@ _STREAMS = {
 }
 
 
+class LockIdentity(NamedTuple):
+    """Which lock it is, and what it is called without any name."""
+
+    id: int
+    generation: int  # which of the locks with that id
+    kind: Kind
+    address: int
+
+    @property
+    def plain_name(self) -> str:
+        """The name of a lock of which nothing else is known."""
+        return f"{self.kind} {self.address:#x}"
+
+
+class LockStacks(NamedTuple):
+    """The stacks that may name a lock. Each is called only if its frames decide the name."""
+
+    #: The initialisation, if it was observed. Only the frames up to the maker are read, because
+    #: each name costs time.
+    made_at: Callable[[], Iterable[Frame]] = tuple
+    #: The frames with most waiting time.
+    most_wait: Callable[[], Sequence[Frame]] = tuple
+    #: A thread that waits now, with known Python functions.
+    waiter: Callable[[], Sequence[Frame]] = tuple
+
+
+class _Location(NamedTuple):
+    """The frame that names a lock."""
+
+    frame: Frame
+    prefix: str  # the words before the function: "mutex made in"
+    is_final: bool  # False: names that are not read yet may choose another frame
+    is_lasting: bool  # False: the next lock at the address may belong to another function
+
+
+class _LockName(NamedTuple):
+    text: str
+    is_settled: bool  # True: the lock keeps the name
+
+
 class LockNames:
     """Gives a lock a name, and keeps the name: a row that changes its name cannot be followed.
 
@@ -42,76 +83,70 @@ class LockNames:
         self._generations = generations
         self._settled: dict[tuple[int, int], str] = {}
 
-    def name(
-        self,
-        lock: int,
-        generation: int,
-        kind: Kind,
-        address: int,
-        made_at: Callable[[], Iterable[Frame]],
-        stack: Callable[[], Sequence[Frame]],
-        waiter: Callable[[], Sequence[Frame]] = tuple,
-    ) -> str:
-        """Return the best name so far.
-
-        Args:
-            lock: The number of the lock.
-            generation: Which of the locks with that number.
-            kind: The kind of lock.
-            address: The address of the lock.
-            made_at: Returns the frames of the initialisation, if it was observed. Only the frames
-                up to the maker are read, because each name costs time.
-            stack: Returns the frames with most waiting time.
-            waiter: Returns the frames of a thread that waits now, with known Python functions.
-
-        The three functions are called only if their frames decide the name.
-        """
-        settled = self._settled.get((lock, generation))
+    def name(self, lock: LockIdentity, stacks: LockStacks) -> str:
+        """Return the best name so far."""
+        key = lock.id, lock.generation
+        settled = self._settled.get(key)
         if settled is not None:
             return settled
-        symbol = self._resolver.data(address)
+        name = self._best_name(lock, stacks)
+        if name.is_settled:
+            self._settled[key] = name.text
+        return name.text
+
+    def _best_name(self, lock: LockIdentity, stacks: LockStacks) -> _LockName:
+        symbol = self._resolver.data(lock.address)
         if symbol:
-            return self._settle(lock, generation, _plain_name(symbol))
-        plain = f"{kind} {address:#x}"
-        if symbol is None:
-            return plain
-        maker, is_final = self._maker(made_at())
-        frame, keeps, word = maker or innermost_own_frame(stack()), True, str(kind)
-        if frame is not None and kind is Kind.SEM and waits_for_lock(frame):
-            waiting = waiter()  # Python functions may still come
-            one_wait = makes_lock_for_a_wait(frame) or _is_made_for_a_wait(waiting)
-            frame, word = _python_owner(waiting), PYTHON_LOCK
-            keeps = self._generations or not one_wait
+            return _LockName(_plain_name(symbol), is_settled=True)
+        location = self._location(lock.kind, stacks) if symbol is not None else None
+        if location is None:
+            return _LockName(lock.plain_name, is_settled=False)
+        return self._location_name(lock, location)
+
+    def _location(self, kind: Kind, stacks: LockStacks) -> _Location | None:
+        """Return where the lock was made, else where threads wait for it."""
+        maker, is_final = self._maker(stacks.made_at())
+        frame = maker or innermost_own_frame(stacks.most_wait())
         if frame is None:
-            return plain
-        where = "made in" if maker else "in"
+            return None
+        relation = "made in" if maker else "in"
+        if kind is not Kind.SEM or not waits_for_lock(frame):
+            return _Location(frame, f"{kind} {relation}", is_final, is_lasting=True)
+        waiter = stacks.waiter()
+        owner = _python_owner(waiter)
+        if owner is None:  # Python functions may still come
+            return None
+        is_of_one_wait = makes_lock_for_a_wait(frame) or _is_made_for_a_wait(waiter)
+        is_lasting = self._generations or not is_of_one_wait
+        return _Location(owner, f"{PYTHON_LOCK} {relation}", is_final, is_lasting)
+
+    def _location_name(self, lock: LockIdentity, location: _Location) -> _LockName:
+        frame, is_final = location.frame, location.is_final
         if not frame.function or frame.file is None:
             is_final = is_final and self._resolver.is_final(frame)
         if not frame.function:  # stripped, or not named yet
-            nameless = f"{word} {where} {frame.module}+{frame.offset:#x}"
-            return self._settle(lock, generation, nameless) if is_final and keeps else plain
-        name = f"{word} {where} {frame.function}"
+            if not is_final or not location.is_lasting:
+                return _LockName(lock.plain_name, is_settled=False)
+            text = f"{location.prefix} {frame.module}+{frame.offset:#x}"
+            return _LockName(text, is_settled=True)
+        text = f"{location.prefix} {frame.function}"
         if frame.file is not None:
-            name = f"{name} ({frame.file}:{frame.line})"
+            text = f"{text} ({frame.file}:{frame.line})"
         if not is_final:  # locks of two lines of a function are no class before these are known
-            return f"{name} {address:#x}"
-        return self._settle(lock, generation, name) if keeps else name
+            return _LockName(f"{text} {lock.address:#x}", is_settled=False)
+        return _LockName(text, location.is_lasting)
 
     def _maker(self, frames: Iterable[Frame]) -> tuple[Frame | None, bool]:
         """Return the frame that made a lock, and whether further names cannot change the choice."""
         read: list[Frame] = []
 
-        def noted() -> Iterator[Frame]:
+        def note_frames() -> Iterator[Frame]:
             for frame in frames:
                 read.append(frame)
                 yield frame
 
-        maker = lock_makers.maker(noted())
+        maker = lock_makers.maker(note_frames())
         return maker, all(self._resolver.is_final(frame) for frame in read)
-
-    def _settle(self, lock: int, generation: int, name: str) -> str:
-        self._settled[lock, generation] = name
-        return name
 
 
 def _plain_name(symbol: str) -> str:

@@ -32,7 +32,7 @@ from locktop.collector.shm.reader import Reading
 from locktop.collector.sources.preload import blame
 from locktop.collector.sources.preload.lock_state import NO_STATE, LockState, presumed_holders
 from locktop.collector.sources.preload.stack_table import StackFrames
-from locktop.collector.symbols.lock_naming import LockNames
+from locktop.collector.symbols.lock_naming import LockIdentity, LockNames, LockStacks
 from locktop.collector.symbols.resolver import Resolver
 
 _MAX_STACKS_OF_A_LOCK = 64
@@ -268,7 +268,8 @@ class LockBuilder:
             return next(filter(None, map(self._merged, waiters)), ())
 
         return self._names.name(
-            row.lock, row.generation, kind, row.address, made_at, most_wait, waiter
+            LockIdentity(row.lock, row.generation, kind, row.address),
+            LockStacks(made_at, most_wait, waiter),
         )
 
 

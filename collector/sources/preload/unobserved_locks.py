@@ -18,7 +18,6 @@ from locktop.collector.model import (
     CONTENTION_KINDS,
     WAITS_ALONE,
     Draft,
-    Frame,
     Held,
     Kind,
     Lock,
@@ -30,7 +29,7 @@ from locktop.collector.sources.probes.native_stacks import NativeStacks
 from locktop.collector.sources.sampling import nptl_objects
 from locktop.collector.sources.sampling.libc_info import CLibrary
 from locktop.collector.sources.sampling.nptl_objects import AFTER, BEFORE, SyncObject
-from locktop.collector.symbols.lock_naming import LockNames
+from locktop.collector.symbols.lock_naming import LockIdentity, LockNames, LockStacks
 from locktop.collector.symbols.resolver import Resolver
 
 #: Ids of these locks begin here: the library's ids are smaller, and addresses have 47 bits.
@@ -187,14 +186,11 @@ class UnobservedLocks:
         )
 
     def _name(self, id_: int, sync_object: SyncObject, stack: int) -> str:
-        frames = partial(self._stacks.frames, stack) if stack else _empty_frames
-        return self._names.name(
-            id_, 0, sync_object.kind, sync_object.address, _empty_frames, frames
+        stacks = (
+            LockStacks(most_wait=partial(self._stacks.frames, stack)) if stack else LockStacks()
         )
-
-
-def _empty_frames() -> Sequence[Frame]:
-    return ()
+        lock = LockIdentity(id_, 0, sync_object.kind, sync_object.address)
+        return self._names.name(lock, stacks)
 
 
 def _wait_stacks(waiting: Sequence[KernelWait], now: float, idle: bool) -> tuple[WaitStack, ...]:

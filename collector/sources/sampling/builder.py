@@ -27,7 +27,7 @@ from locktop.collector.model import (
 from locktop.collector.sources.sampling.sampler import Sample
 from locktop.collector.sources.sampling.wait_estimator import EstimatedLock, WaitEstimator
 from locktop.collector.sources.sampling.wait_objects import SampledWait
-from locktop.collector.symbols.lock_naming import LockNames
+from locktop.collector.symbols.lock_naming import LockIdentity, LockNames, LockStacks
 from locktop.collector.symbols.resolver import Resolver
 
 _NOTHING: Mapping[Kind, float] = {}
@@ -35,7 +35,6 @@ _NOTHING: Mapping[Kind, float] = {}
 _ALL_CONTENDED = TimeSplit(contended=1.0, unknown=("disk",))
 _ALL_IDLE = TimeSplit(idle=1.0, unknown=("disk",))
 _NEARLY_ALL = 0.999999  # sums of times have rounding errors
-_NO_FRAMES: Callable[[], Sequence[Frame]] = tuple
 
 
 class _LastThread(NamedTuple):  # each scan makes one for each thread
@@ -297,13 +296,8 @@ class SamplingBuilder:
 
         sync_object = lock.sync_object
         return self._names.name(
-            lock.id,
-            0,
-            sync_object.kind,
-            sync_object.address,
-            _NO_FRAMES,
-            lambda: self._caller_frames(stacks),
-            waiter,
+            LockIdentity(lock.id, 0, sync_object.kind, sync_object.address),
+            LockStacks(most_wait=lambda: self._caller_frames(stacks), waiter=waiter),
         )
 
     def _lock(

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -23,7 +23,7 @@ from locktop.collector.symbols.dwarf.reader import Dwarf
 from locktop.collector.symbols.elf.bounded_file import InMemory
 from locktop.collector.symbols.elf.file import ElfFile
 from locktop.collector.symbols.elf.symbol_table import Symbol
-from locktop.collector.symbols.lock_naming import LockNames
+from locktop.collector.symbols.lock_naming import LockIdentity, LockNames, LockStacks
 from locktop.collector.symbols.resolver import Resolver
 from locktop.collector.symbols.stack_frames import program_frames
 from locktop.tui.views import shorten
@@ -338,6 +338,13 @@ def test_harmful_names_are_sanitized(size: int, tmp_path: Path) -> None:
     assert (short[:6], short[-5:]) == ("_begin", " end_")
 
 
+def lock_name(
+    names: LockNames, id_: int, kind: Kind, address: int, stack: Callable[[], Sequence[Frame]]
+) -> str:
+    """Return the name of a lock whose waits have this stack."""
+    return names.name(LockIdentity(id_, 0, kind, address), LockStacks(most_wait=stack))
+
+
 @pytest.mark.parametrize("running", ["dwarf"], indirect=True)
 def test_a_lock_without_a_symbol_is_named_by_its_wait(running: Running) -> None:
     resolver = Resolver(running.process.pid)
@@ -347,16 +354,11 @@ def test_a_lock_without_a_symbol_is_named_by_its_wait(running: Running) -> None:
         Frame(2, "put", "cache.c", 42, "x", 2),
     )
     unmapped = 0x10
-    assert (
-        names.name(1, 0, Kind.MUTEX, unmapped, tuple, lambda: wrapped)
-        == "mutex in put (cache.c:42)"
-    )
-    assert names.name(2, 0, Kind.RWLOCK, unmapped, tuple, lambda: ()) == "rwlock 0x10"
-    names.name(3, 0, Kind.MUTEX, running.cache_lock, tuple, lambda: wrapped)
+    assert lock_name(names, 1, Kind.MUTEX, unmapped, lambda: wrapped) == "mutex in put (cache.c:42)"
+    assert lock_name(names, 2, Kind.RWLOCK, unmapped, tuple) == "rwlock 0x10"
+    lock_name(names, 3, Kind.MUTEX, running.cache_lock, lambda: wrapped)
     assert resolver.wait()
-    assert (
-        names.name(3, 0, Kind.MUTEX, running.cache_lock, tuple, lambda: wrapped) == "g_cache_lock"
-    )
+    assert lock_name(names, 3, Kind.MUTEX, running.cache_lock, lambda: wrapped) == "g_cache_lock"
 
 
 def test_a_site_is_the_innermost_frame_that_is_no_wrapper(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -387,11 +389,11 @@ def test_a_wait_in_a_nameless_frame_does_not_name_the_lock_by_the_caller(
         )
 
     idle.frame(running.site)
-    pending = LockNames(idle).name(1, 0, Kind.MUTEX, 0x10, tuple, stack)
+    pending = lock_name(LockNames(idle), 1, Kind.MUTEX, 0x10, stack)
     assert pending == "mutex 0x10", "a name may still come"
     frame = resolved(resolver, running.site)
     expected = f"mutex in stripped+{frame.offset:#x}"
-    assert LockNames(resolver).name(1, 0, Kind.MUTEX, 0x10, tuple, stack) == expected
+    assert lock_name(LockNames(resolver), 1, Kind.MUTEX, 0x10, stack) == expected
     resolver.close()
 
 
@@ -414,7 +416,8 @@ def test_a_python_lock_is_named_by_the_waiting_python_function(
     known: list[tuple[Frame, ...]] = [()]
 
     def name(lock: int) -> str:
-        return names.name(lock, 0, Kind.SEM, 0x10, tuple, lambda: native, lambda: known[0])
+        stacks = LockStacks(most_wait=lambda: native, waiter=lambda: known[0])
+        return names.name(LockIdentity(lock, 0, Kind.SEM, 0x10), stacks)
 
     assert name(1) == "sem 0x10", "no function that takes every lock names a lock"
     known[0] = merged[:2]

@@ -17,7 +17,7 @@ from locktop.collector.analysis import lock_classes
 from locktop.collector.model import Frame, Kind
 from locktop.collector.symbols import memory_map, modules
 from locktop.collector.symbols import resolver as resolver_module
-from locktop.collector.symbols.lock_naming import LockNames
+from locktop.collector.symbols.lock_naming import LockIdentity, LockNames, LockStacks
 from locktop.collector.symbols.resolver import Resolver
 
 #: Return addresses within functions of libc. Of a Python that is not position-independent,
@@ -105,7 +105,8 @@ def test_locks_of_one_function_are_no_class_before_their_lines_are_known(
     names, whole = LockNames(resolver), scenarios.normal()
 
     def named() -> list[str]:
-        return [names.name(n, 0, Kind.MUTEX, n << 8, tuple, lambda: (made,)) for n in (1, 2)]
+        stacks = LockStacks(most_wait=lambda: (made,))
+        return [names.name(LockIdentity(n, 0, Kind.MUTEX, n << 8), stacks) for n in (1, 2)]
 
     def classes(found: list[str]) -> int:
         locks = [replace(whole.locks[0], id=n, name=name) for n, name in enumerate(found)]
