@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 from support.source_texts import syntax_nodes
 
@@ -18,6 +19,18 @@ OLD_WORDS = re.compile(
 #: Names that say nothing of what a variable holds, in folders of C that are done with them.
 VAGUE_NAMES = re.compile(r"\b(at|found|known|of|one|told)\b")
 NAMED_FOLDERS = ("native/bench", "native/demo", "native/portable", "native/src")
+#: The folders of the product whose variables and functions say what they are. The rest follows.
+FINISHED = (
+    "collector/analysis", "collector/config", "collector/extensions/bench",
+    "collector/extensions/watch", "collector/linux", "collector/model",
+    "collector/render/profiles", "collector/shm", "collector/sources", "collector/symbols",
+)  # fmt: skip
+#: Variables that do not say what they hold.
+VAGUE_VARIABLES = {"found", "one", "at", "of", "known", "told", "made"}
+#: A function is a verb or a noun. Textual gives ``on_`` its meaning, Python ``from_`` and ``to_``.
+PREPOSITION = re.compile(
+    r"_?(of|in|as|at|by|with|within|without|before|after|under|over|until|upon)(_|$)"
+)
 _C_TEXT = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|/\*.*?\*/|//[^\n]*', re.DOTALL)
 #: Private names that tests may read, each with the reason.
 PRIVATE_NAMES = {
@@ -50,6 +63,38 @@ def _defined(source: str) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.id
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
             yield node.lineno, node.attr
+
+
+def vague_names(source: str) -> Iterator[Fault]:
+    """Yield the variables that do not say what they hold, and functions named by a preposition.
+
+    The fields of a class are no variables: they may be keys of a document.
+    """
+    fields = {id(field) for field in _fields(source)}
+    for node in syntax_nodes(source):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            if PREPOSITION.match(node.name):
+                yield Fault(node.lineno, f"a function named by a preposition: {node.name}")
+        elif isinstance(node, ast.arg) and node.arg in VAGUE_VARIABLES:
+            yield Fault(node.lineno, f"a vague name: {node.arg}")
+        elif (
+            isinstance(node, ast.Name)
+            and isinstance(node.ctx, ast.Store)
+            and node.id in VAGUE_VARIABLES
+            and id(node) not in fields
+        ):
+            yield Fault(node.lineno, f"a vague name: {node.id}")
+
+
+def _fields(source: str) -> Iterator[ast.expr]:
+    for node in syntax_nodes(source):
+        if isinstance(node, ast.ClassDef):
+            yield from (part.target for part in node.body if isinstance(part, ast.AnnAssign))
+
+
+def is_finished(path: Path) -> bool:
+    """Tell whether a file must have no vague names."""
+    return any(map(path.is_relative_to, FINISHED))
 
 
 def old_words_in_c(code: str) -> Iterator[Fault]:

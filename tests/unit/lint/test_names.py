@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from lint.names import old_words_in_c, old_words_in_python, private_names, vague_names_in_c
+from pathlib import Path
+
+from lint.names import (
+    FINISHED,
+    is_finished,
+    old_words_in_c,
+    old_words_in_python,
+    private_names,
+    vague_names,
+    vague_names_in_c,
+)
+from support.documents import ROOT
 
 
 def test_old_words_are_found_in_names_alone() -> None:
@@ -41,3 +52,33 @@ def test_private_names_of_others_are_found() -> None:
     code = "self._mine = other._its\nfrom a import _b\nx.setattr('a._c', 1)\ncls._d._replace()\n"
     found = {fault.line: fault.message.split()[-1] for fault in private_names(code)}
     assert found == {1: "_its", 2: "_b", 3: "_c"}
+
+
+def test_vague_variables_and_functions_of_prepositions_are_found() -> None:
+    code = """
+class Taken:
+    at: int
+    def of_lock(self, known, lock): ...
+found: int = 1
+for one, lock in locks: made_at = [at for at in lock]
+async def _in(from_ns): ...
+def office(): known_locks = of.found
+def in_(): ...
+"""
+    assert sorted(vague_names(code)) == [
+        (4, "a function named by a preposition: of_lock"),
+        (4, "a vague name: known"),
+        (5, "a vague name: found"),
+        (6, "a vague name: at"),
+        (6, "a vague name: one"),
+        (7, "a function named by a preposition: _in"),
+        (9, "a function named by a preposition: in_"),
+    ]
+
+
+def test_the_folders_with_names_of_the_field_exist() -> None:
+    for folder in FINISHED:
+        assert list((ROOT / folder).rglob("*.py")), folder
+    assert is_finished(Path("collector/analysis/idle/rules.py"))
+    assert not is_finished(Path("collector/extensions/whatif/answers.py"))
+    assert not is_finished(Path("tui/app.py"))
