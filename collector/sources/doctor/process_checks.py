@@ -13,12 +13,18 @@ from locktop.collector.sources import discover
 from locktop.collector.sources.attach import attach
 from locktop.collector.sources.doctor.machine_checks import machine_checks
 from locktop.collector.sources.doctor.module_checks import module_checks
-from locktop.collector.sources.doctor.python_check import python_check
+from locktop.collector.symbols.elf.file import ElfFile
+from locktop.collector.symbols.mapped_file import NotMapped, open_mapped
+from locktop.collector.symbols.memory_map import Mapping
+from locktop.collector.symbols.python.version import modules_of, version_in_name, version_of
 from locktop.collector.symbols.unwind.arch import architecture
 from locktop.collector.symbols.unwind.perf_sample import RefusedError
 from locktop.collector.symbols.unwind.perf_stream import open_stream, sampled_registers
 
 _PERIOD_NS = 1_000_000_000
+_OLDEST_PYTHON = (3, 8)
+#: From here on threading.Lock is a PyMutex (github.com/python/cpython/pull/125116).
+_FIRST_WITH_PYMUTEX = (3, 13, 1)
 
 
 def diagnose(pid: int | None) -> Diagnosis:
@@ -53,7 +59,7 @@ def _process_checks(target: Target) -> Iterator[Check]:
     yield _samples(target)
     try:
         yield from module_checks(target.pid)
-        yield from python_check(target.pid)
+        yield from _python_check(target.pid)
     except OSError as error:
         yield limited("program", f"its files are not visible: {os.strerror(error.errno or 0)}")
 
@@ -99,3 +105,32 @@ def _samples(target: Target) -> Check:
     if fd >= 0:
         os.close(fd)
     return full("running threads", "the lines that running threads execute can be sampled")
+
+
+def _python_check(pid: int) -> Iterator[Check]:
+    """Yield how much of the Python code in a process is visible, if it has an interpreter."""
+    for mapping in modules_of(pid):
+        version = _python_version(pid, mapping)
+        if version is not None:
+            yield _python_sight(version)
+            return
+
+
+def _python_version(pid: int, mapping: Mapping) -> tuple[int, ...] | None:
+    try:
+        return version_of(ElfFile(open_mapped(pid, mapping)), mapping.path)
+    except (NotMapped, OSError, ValueError):
+        return version_in_name(mapping.path)
+
+
+def _python_sight(version: tuple[int, ...]) -> Check:
+    name = f"CPython {'.'.join(map(str, version))}"
+    if version < _OLDEST_PYTHON:
+        return limited("python", f"{name} is too old: Python functions are not shown")
+    if version >= _FIRST_WITH_PYMUTEX:
+        return limited(
+            "python",
+            f"{name}: Python functions are shown; who holds a threading.Lock is unknown",
+            "docs/runtimes.md says how waits for it are judged",
+        )
+    return full("python", f"{name}: Python functions are shown")

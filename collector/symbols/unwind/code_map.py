@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from locktop.collector.linux import process_memory, procfs
@@ -15,7 +16,6 @@ from locktop.collector.symbols.safe_open import OpenFile
 from locktop.collector.symbols.unwind.arch import Architecture
 from locktop.collector.symbols.unwind.cfi_program import UnwindRow
 from locktop.collector.symbols.unwind.eh_frame import FrameTable
-from locktop.collector.symbols.unwind.memory_elf import MappedImage
 from locktop.collector.symbols.unwind.stack_memory import StackCut
 
 _VDSO = "[vdso]"
@@ -56,6 +56,28 @@ class CodeFrame(NamedTuple):
         except ValueError as error:
             raise StackCut(str(error)) from None
         return None if address is None else address + self.bias
+
+
+class MappedImage:
+    """A source for ElfFile: the mappings of a file that cannot be opened.
+
+    The kernel's vdso is in no file. A library that an update has replaced still runs in the
+    process. Only loaded parts can be read, so there are no sections.
+    """
+
+    def __init__(self, read: Callable[[int, int], bytes], mappings: Sequence[Mapping]) -> None:
+        self._read = read
+        self._mappings = mappings
+        self.size = max(m.offset + m.end - m.start for m in mappings)
+
+    def read_at(self, offset: int, size: int) -> bytes:
+        """Return up to ``size`` bytes at an offset in the file; fewer where no more is mapped."""
+        for mapping in self._mappings:
+            inside = offset - mapping.offset
+            if 0 <= inside < mapping.end - mapping.start:
+                size = min(size, mapping.end - mapping.start - inside)
+                return self._read(mapping.start + inside, size)
+        return b""
 
 
 class CodeMap:
