@@ -51,7 +51,7 @@ class LockClass(_LazySums, frozen=True, dict=True):
 
     @cached_property
     def unheld_wait_s(self) -> float | None:
-        """As in Lock."""
+        """The seconds of blame that are charged to no known holder."""
         return total(lock.unheld_wait_s for lock in self.members)
 
     @cached_property
@@ -61,7 +61,7 @@ class LockClass(_LazySums, frozen=True, dict=True):
 
     @cached_property
     def wait_max_is_bound(self) -> bool:
-        """As in Lock."""
+        """Whether ``wait_max_s`` is an upper bound."""
         longest_s = self.wait_max_s
         return any(lock.wait_max_is_bound and lock.wait_max_s == longest_s for lock in self.members)
 
@@ -72,32 +72,32 @@ class LockClass(_LazySums, frozen=True, dict=True):
 
     @cached_property
     def wait_histogram(self) -> Histogram | None:
-        """As in Lock, of the waits for all locks."""
+        """The waits for all locks by length."""
         return merge(lock.wait_histogram for lock in self.members)
 
     @cached_property
     def hold_histogram(self) -> Histogram | None:
-        """As in Lock, of the holds of all locks."""
+        """The holds of all locks by length."""
         return merge(lock.hold_histogram for lock in self.members)
 
     @cached_property
     def wait_p50_s(self) -> float | None:
-        """As in Lock."""
+        """The length in seconds that half of the waits did not exceed."""
         return percentile_s(self.wait_histogram, 50, self.wait_max_s)
 
     @cached_property
     def wait_p99_s(self) -> float | None:
-        """As in Lock."""
+        """The length in seconds that 99 % of the waits did not exceed."""
         return percentile_s(self.wait_histogram, 99, self.wait_max_s)
 
     @cached_property
     def hold_p50_s(self) -> float | None:
-        """As in Lock."""
+        """The length in seconds that half of the holds did not exceed."""
         return percentile_s(self.hold_histogram, 50, self.hold_max_s)
 
     @cached_property
     def hold_p99_s(self) -> float | None:
-        """As in Lock."""
+        """The length in seconds that 99 % of the holds did not exceed."""
         return percentile_s(self.hold_histogram, 99, self.hold_max_s)
 
     @cached_property
@@ -181,12 +181,12 @@ class ThreadGroup(Struct, frozen=True, dict=True):  # dict: for the cached prope
 
     @cached_property
     def wait_p50_s(self) -> float | None:
-        """As in Thread."""
+        """The length in seconds that half of the waits did not exceed."""
         return percentile_s(self.wait_histogram, 50, None)
 
     @cached_property
     def wait_p99_s(self) -> float | None:
-        """As in Thread."""
+        """The length in seconds that 99 % of the waits did not exceed."""
         return percentile_s(self.wait_histogram, 99, None)
 
     @cached_property

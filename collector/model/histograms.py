@@ -127,12 +127,10 @@ class PackedHistogram(Histogram):
 
     @property
     def buckets(self) -> tuple[int, ...]:
-        """See Histogram."""
         return tuple(self._packed[: len(self._packed) // _PACKED_SIZE])
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """See Histogram."""
         count = len(self._packed) // _PACKED_SIZE
         return struct.unpack_from(f"={count}Q", self._packed, count)
 

@@ -169,11 +169,9 @@ class _FileRings:
 
     @property
     def dropped(self) -> int:
-        """See RingDrain."""
         return int(self._args.dropped)
 
     def take(self, within_s: float, longest_pause_s: float) -> Drained:
-        """See RingDrain.take."""
         if self._first:
             return self._first.popleft()
         self._copy(within_s, longest_pause_s)

@@ -66,7 +66,6 @@ class CallsProfile:
 
     @property
     def title(self) -> str:
-        """See Profile."""
         process = self.process
         return f"{process.comm} {process.pid} on {self.snapshot.host}, {self.snapshot.taken_at}"
 
@@ -111,12 +110,10 @@ class CallsProfile:
         )
 
     def butterflies(self, weight: str) -> Mapping[Step, Butterfly]:
-        """See Profile."""
         steps = [entry.step for entry in functions(self.calls.root)]
         return {step: self.butterfly(weight, step) for step in steps}
 
     def notes(self, weight: str) -> tuple[str, ...]:
-        """See Profile."""
         if not self.snapshot.calls:
             return (self._missing,)
         return call_notes(self.calls)

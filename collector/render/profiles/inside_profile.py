@@ -35,7 +35,6 @@ class InsideLockProfile:
 
     @property
     def title(self) -> str:
-        """See Profile."""
         return f"inside {name_with_kind(self.lock.kind, self.lock.name)}, {self.snapshot.taken_at}"
 
     def functions(self, weight: str) -> tuple[FunctionShare, ...]:
@@ -50,15 +49,12 @@ class InsideLockProfile:
         return call_tree.tree(self._branches(weight))
 
     def butterfly(self, weight: str, step: Step) -> Butterfly:
-        """See Profile."""
         return call_tree.butterfly(self._branches(weight), step)
 
     def butterflies(self, weight: str) -> Mapping[Step, Butterfly]:
-        """See Profile."""
         return call_tree.butterflies(self._branches(weight))
 
     def notes(self, weight: str) -> tuple[str, ...]:
-        """See Profile."""
         profile = self.snapshot.inside
         lost = (f"{profile.lost} samples lost",) if profile is not None and profile.lost else ()
         return (*lost, *self.snapshot.notes)

@@ -99,24 +99,19 @@ class SnapshotProfile:
 
     @property
     def title(self) -> str:
-        """See Profile."""
         process = self.process
         return f"{process.comm} {process.pid} on {self.snapshot.host}, {self.snapshot.taken_at}"
 
     def tree(self, weight: str) -> Node:
-        """See Profile."""
         return call_tree.tree(call_tree.branches(self.snapshot, weight))
 
     def butterfly(self, weight: str, step: Step) -> Butterfly:
-        """See Profile."""
         return call_tree.butterfly(call_tree.branches(self.snapshot, weight), step)
 
     def butterflies(self, weight: str) -> Mapping[Step, Butterfly]:
-        """See Profile."""
         return call_tree.butterflies(call_tree.branches(self.snapshot, weight))
 
     def notes(self, weight: str) -> tuple[str, ...]:
-        """See Profile."""
         blamed = any(lock.blame for lock in self.snapshot.locks)
         notes = []
         stuck = {
@@ -155,12 +150,10 @@ class ReportProfile:
 
     @property
     def title(self) -> str:
-        """See Profile."""
         processes = f" of {', '.join(self._report.processes[:3])}" if self._report.processes else ""
         return f"{self._name}, a caller/callee report{processes}"
 
     def tree(self, weight: str) -> Node:
-        """See Profile."""
         return self._tree(weight)[0]
 
     def _tree(self, weight: str) -> tuple[Node, tuple[str, ...]]:
@@ -169,16 +162,13 @@ class ReportProfile:
         return self._trees[weight]
 
     def butterfly(self, weight: str, step: Step) -> Butterfly:
-        """See Profile."""
         return call_tree_estimate.butterfly(self._report.groups[weight], step)
 
     def butterflies(self, weight: str) -> Mapping[Step, Butterfly]:
-        """See Profile."""
         groups = self._report.groups[weight]
         return {step: call_tree_estimate.butterfly(groups, step) for step in groups}
 
     def notes(self, weight: str) -> tuple[str, ...]:
-        """See Profile."""
         return (*self._tree(weight)[1], *self._report.notes)
 
 

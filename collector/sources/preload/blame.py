@@ -115,24 +115,20 @@ class ChargedBlame(LazyBlame):
 
     @property
     def sites(self) -> Set[int]:
-        """See LazyBlame."""
         of_others = {site for lock in self._locks for (_, site, _), ticks in lock.others if ticks}
         return of_others.union(site for lock in self._locks for _, (site, _) in lock.origins)
 
     @property
     def further_locks(self) -> Set[int]:
-        """See LazyBlame."""
         of_others = {lock_ for lock in self._locks for (_, _, lock_), ticks in lock.others if ticks}
         return of_others.union(lock_ for lock in self._locks for _, (_, lock_) in lock.origins)
 
     @property
     def unheld_s(self) -> float:
-        """See LazyBlame."""
         return sum([lock.unheld for lock in self._locks]) / self._hz
 
     @property
     def behind_s(self) -> float:
-        """See LazyBlame."""
         return sum([lock.waited - lock.unheld for lock in self._locks]) / self._hz
 
     def sum_with(self, others: Iterable[LazyBlame]) -> ChargedBlame:
@@ -143,7 +139,6 @@ class ChargedBlame(LazyBlame):
         return ChargedBlame((*self._locks, *locks), self._hz)
 
     def packed(self) -> PackedBlame:
-        """See LazyBlame."""
         rows = self._sorted_rows()
         return PackedBlame(
             origins=tuple(self._origins), rows=rows, hz=self._hz,

@@ -303,7 +303,7 @@ class PreloadScan(Scan):
     def _query_kernel(
         self, suspects: WaitForGraph, suspected: Sequence[Deadlock]
     ) -> tuple[WaitForGraph, Set[int]]:
-        """See deadlock_check.AskKernel."""
+        """Return the suspects that stay, and the threads that are awake, as KernelQuery does."""
         session, tasks = self._session, self.watched.tasks
         waits = {tid: (tid, blocked.seq) for tid, blocked in suspects.blocked.items()}
         asleep = {tid for tid, blocked in suspects.blocked.items() if blocked.must_be_asleep}
@@ -366,12 +366,10 @@ class PreloadScan(Scan):
         )
 
     def build_profiles(self) -> None:
-        """See Scan."""
         self.draft.profiles = self._session.profiles.read(self._reading.now)
         self.name_profiles()
 
     def name_profiles(self) -> None:
-        """See Scan."""
         # The resolver expects return addresses.
         name = self.probes.resolver.frame
         starts = {region.start for profile in self.draft.profiles for region in profile.regions}
@@ -446,22 +444,18 @@ class PreloadScan(Scan):
             self.refresh_names()
 
     def wait_keys(self) -> WaitKeys:
-        """See Scan."""
         return merged_wait_keys(self.watched.followed_thread.sleeps, self._session.waits)
 
     def thread_lives(self) -> Mapping[int, int]:
-        """See Scan."""
         newest = self._reading.newest
         return {tid: raw.block.birth for tid, raw in newest.items()}
 
     def read_wait_keys_again(self) -> WaitKeys:
-        """See Scan."""
         return merged_wait_keys(
             self.watched.followed_thread.still_asleep(), self._session.read_waits()
         )
 
     def rename_locks(self) -> None:
-        """See Scan."""
         self._session.locks.rename(self.draft, self._session.frames)
         self._session.unobserved_locks.rename(self.draft)
 

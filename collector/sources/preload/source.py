@@ -79,7 +79,6 @@ class PreloadSource:
         self._peers.close()
 
     def scan(self, resolve: bool = False) -> Snapshot:
-        """See Source."""
         with self._busy:
             last = self._watched.last
             if last is not None and last.ended:
@@ -114,7 +113,6 @@ class PreloadSource:
             return _ended_snapshot(self._watched.last, f"these are not the final figures: {error}")
 
     def waits(self) -> Mapping[int, OngoingWait] | None:
-        """See Source."""
         with self._busy:
             session = self._session
             is_other = session.memory.is_unlinked() or self._executable() != self._exe
@@ -126,26 +124,21 @@ class PreloadSource:
             return wait_poll.read(session.reader.threads, session.clock, session.idle_cache)
 
     def hurry(self) -> None:
-        """See Source."""
         self._watched.hurried = True
         self._session.hurry()
 
     def follow(self, tid: int, locks: Collection[int] | None = None) -> None:
-        """See Source."""
         self._watched.followed_thread.follow(tid)
         self._watched.followed_locks = locks
         self._session.probes.holders.follow(locks)
 
     def want_calls(self, wanted: bool) -> None:
-        """See Source."""
         self._watched.wants_calls = wanted
 
     def set_reading_names(self, wanted: bool) -> None:
-        """See Source."""
         self._watched.reads_names = wanted
 
     def set_level(self, name: str) -> str:
-        """See Source."""
         with self._busy:
             if not self._state():
                 raise LocktopError(
@@ -157,7 +150,6 @@ class PreloadSource:
             return control.set_level(self._session.memory, name)
 
     def drain(self, first_calls: int = FIRST_CALLS) -> RingDrain:
-        """See Source."""
         with self._busy:
             drain = RingDrain(self._session.memory, first_calls)
             self._drains = [
@@ -167,14 +159,12 @@ class PreloadSource:
             return drain
 
     def profile_inside(self, locks: Collection[int] | None = None, rate: float = RATE) -> None:
-        """See Source."""
         drain = self.drain(0)
         with self._busy:
             self._session.profile_inside(drain, locks, rate)
             self._inside = locks, rate
 
     def end_profile(self) -> None:
-        """See Source."""
         with self._busy:
             self._session.end_profile()
             self._inside = None

@@ -163,7 +163,7 @@ class SamplingScan(Scan):
     def _query_kernel(
         self, suspects: WaitForGraph, _: Sequence[Deadlock]
     ) -> tuple[WaitForGraph, Set[int]]:
-        """See deadlock_check.AskKernel."""
+        """Return the suspects that stay, and the threads that are awake, as KernelQuery does."""
         asleep = {tid for tid, blocked in suspects.blocked.items() if blocked.must_be_asleep}
         states = self.watched.tasks.states(asleep | suspects.ended)
         awake = {tid for tid in asleep if states[tid] != "S"}
@@ -261,7 +261,6 @@ class SamplingScan(Scan):
         self.draft.stacks = {stack: self.frames(stack) for stack in self.draft.stacks}
 
     def rename_locks(self) -> None:
-        """See Scan."""
         self._give_locks_their_waiters_stacks()
         names = {
             lock.id: lock.name
@@ -275,15 +274,12 @@ class SamplingScan(Scan):
             self.draft.locks = builder.add_stacks(self.draft.locks, self.draft.threads)
 
     def wait_keys(self) -> WaitKeys:
-        """See Scan."""
         return merged_wait_keys(self.watched.followed_thread.sleeps, self._session.wait_keys())
 
     def thread_lives(self) -> Mapping[int, int]:
-        """See Scan."""
         return {tid: sample.life for tid, sample in self._session.samples.items()}
 
     def read_wait_keys_again(self) -> WaitKeys:
-        """See Scan."""
         try:
             self._session.sample()
         except OSError:

@@ -88,7 +88,6 @@ class SamplingSource:
         self._session.close()
 
     def scan(self, resolve: bool = False) -> Snapshot:
-        """See Source."""
         self._cpu_budget.note_scan(time.monotonic(), time.process_time())
         with self._busy, gc_pause.paused():
             last = self._watched.last
@@ -104,7 +103,6 @@ class SamplingSource:
             return snapshot
 
     def waits(self) -> Mapping[int, OngoingWait] | None:
-        """See Source."""
         with self._busy:
             session = self._session
             try:
@@ -124,12 +122,10 @@ class SamplingSource:
             }
 
     def hurry(self) -> None:
-        """See Source."""
         self._watched.hurried = True
         self._session.hurry()
 
     def follow(self, tid: int, locks: Collection[int] | None = None) -> None:
-        """See Source."""
         self._watched.followed_thread.follow(tid)
         self._watched.followed_locks = locks
         self._session.probes.holders.follow(locks)
@@ -138,11 +134,9 @@ class SamplingSource:
         """See Source. Only the library counts calls."""
 
     def set_reading_names(self, wanted: bool) -> None:
-        """See Source."""
         self._watched.reads_names = wanted
 
     def set_level(self, name: str) -> str:
-        """See Source."""
         raise LocktopError(
             f"there is no level to set: in process {self._watched.target} {self._why_sampled()}"
         )
