@@ -7,16 +7,16 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import MarkRecord, Notable, SignalRecord, Snapshot, WaitRecord
-from locktop.collector.recording import frame_format, past_events, snapshot_payload
+from locktop.collector.recording import past_events, slot_store, snapshot_payload
 from locktop.collector.recording.frame_format import FrameType
 from locktop.collector.recording.later_names import LaterNames, TimedScan
 from locktop.collector.recording.moments import EarlierWaits
+from locktop.collector.recording.slot_store import PackedSlots, SlotStore
 from locktop.collector.recording.snapshot_chain import ChainPacker, Link, unpack_last
 from locktop.collector.shm import slot_batch
 from locktop.collector.shm.slot_batch import SlotBatch
@@ -31,7 +31,6 @@ _MAX_LOSSES = 10_000
 MAX_RECORDS, _MAX_NS = 1 << 22, 1 << 62
 #: The part of the bytes that ring records may take.
 _SLOT_SHARE = 0.3
-_SLOTS = msgspec.msgpack.Decoder(SlotBatch)
 #: Bytes of Python objects beside each packed part.
 _EACH = 300
 
@@ -42,16 +41,6 @@ class _Chain(Struct):
     times_ns: list[int]
     links: list[Link]
     size: int = 0  # bytes
-
-
-class PackedSlots(Struct, frozen=True):
-    """One batch of ring records, packed."""
-
-    time_ns: int  # of the copy: the records are older
-    first_ns: int  # when the oldest of them began; 0: not known
-    packed: bytes
-    unpacked: int
-    count: int = 0  # records and marks
 
 
 class Loss(Struct, frozen=True):
@@ -94,7 +83,7 @@ class History:
         self._span_ns = round(span_s * 1e9)
         self._packer = ChainPacker()
         self._chains: deque[_Chain] = deque()
-        self._slots: deque[PackedSlots] = deque()
+        self._slots = SlotStore()
         self._losses: deque[Loss] = deque(maxlen=_MAX_LOSSES)
         self._slots_ns: int | None = None  # the time of the newest batch; None: there was none
         self._notables: deque[Notable] = deque(maxlen=_MAX_NOTABLES)
@@ -105,14 +94,14 @@ class History:
         self.earlier_waits = EarlierWaits.KNOWN
         #: Gets each mark of the user, as a recording beside the screen.
         self.mark_listener: Callable[[Notable], None] | None = None
-        self._size = self._slot_size = 0  # of the snapshots, of the slots
+        self._size = 0  # of the snapshots
         self._lock = threading.Lock()
         self._last: tuple[int, bytes] | None = None  # the payload that was read last, and its time
 
     @property
     def size(self) -> int:
         """The bytes that the packed parts take."""
-        return self._size + self._slot_size
+        return self._size + self._slots.size
 
     @property
     def snapshot_rate(self) -> float:
@@ -154,15 +143,14 @@ class History:
 
     def add_slots(self, slots: SlotBatch) -> None:
         """Add the ring records since the batch before, with the number of lost ones."""
-        packed = _packed(slots) if slots.records or slots.marks else None
+        dense = slot_store.dense(slots) if slots.records or slots.marks else None
         with self._lock:
             if slots.lost:
                 begin_ns = self._slots_ns if self._slots_ns is not None else slots.time_ns - 1
                 self._losses.append(Loss(begin_ns, slots.time_ns, slots.lost))
             self._slots_ns = slots.time_ns
-            if packed is not None:
-                self._slots.append(packed)
-                self._slot_size += len(packed.packed) + _EACH
+            if dense is not None:
+                self._slots.add(dense)
                 self._forget_slots()
 
     def add_notable(self, notable: Notable) -> None:
@@ -182,8 +170,7 @@ class History:
         ):
             self._size -= self._chains.popleft().size
             first_ns = self._chains[0].times_ns[0]
-            while self._slots and self._slots[0].time_ns < first_ns:
-                self._forget_oldest_slots()
+            self._slots.forget_before(first_ns)
             while self._losses and self._losses[0].to_ns < first_ns:
                 self._losses.popleft()
             while self._notables and self._notables[0].time_ns < first_ns:
@@ -193,29 +180,23 @@ class History:
     def _forget_slots(self) -> None:
         # A program with very many records must not drive out the snapshots.
         most = round(self._max_bytes * _SLOT_SHARE)
-        while len(self._slots) > 1 and (self._slot_size > most or self.size > self._max_bytes):
-            gone = self._forget_oldest_slots()
+        while len(self._slots) > 1 and (self._slots.size > most or self.size > self._max_bytes):
+            gone = self._slots.forget_oldest()
             first_ns = min(gone.first_ns or gone.time_ns - 1, gone.time_ns - 1)
             self._losses.append(Loss(first_ns, gone.time_ns, gone.count))
-
-    def _forget_oldest_slots(self) -> PackedSlots:
-        gone = self._slots.popleft()
-        self._slot_size -= len(gone.packed) + _EACH
-        return gone
 
     def kept(self) -> Kept:
         """Return all that is kept now, for a file."""
         with self._lock:
-            return Kept(
-                snapshots=tuple(
-                    one
-                    for chain in self._chains
-                    for one in zip(chain.times_ns, chain.links, strict=True)
-                ),
-                slots=tuple(self._slots),
-                losses=tuple(self._losses),
-                notables=tuple(self._notables),
+            snapshots = tuple(
+                one
+                for chain in self._chains
+                for one in zip(chain.times_ns, chain.links, strict=True)
             )
+            parts = self._slots.all_parts()
+            losses, notables = tuple(self._losses), tuple(self._notables)
+        slots = tuple(map(slot_store.packed_alone, slot_store.unpacked(parts)))
+        return Kept(snapshots=snapshots, slots=slots, losses=losses, notables=notables)
 
     def times_ns(self) -> Sequence[int]:
         """See Moments."""
@@ -293,12 +274,10 @@ class History:
     def _batches(self, from_ns: int, to_ns: int) -> Iterator[SlotBatch]:
         """Yield the batches of ring records that touch a span."""
         with self._lock:
-            # A batch has records from before its copy, so later batches may touch the span, too.
-            batches = [
-                one for one in self._slots if one.time_ns >= from_ns and one.first_ns < to_ns
-            ]
-        for one in batches:
-            yield _SLOTS.decode(frame_format.unpack(one.packed, one.unpacked))
+            parts = self._slots.parts(from_ns, to_ns)
+        for one in slot_store.unpacked(parts):
+            if one.time_ns >= from_ns and slot_batch.first_ns(one) < to_ns:
+                yield one
 
     def lost_records(self, from_ns: int, to_ns: int) -> int | None:
         """See KnowsLosses. A loss that lies in a part of the span counts by its share."""
@@ -307,15 +286,3 @@ class History:
             if self._slots_ns is None:
                 return None
         return sum(loss.count_in(from_ns, to_ns) for loss in losses)
-
-
-def _packed(slots: SlotBatch) -> PackedSlots:
-    dense = replace(slot_batch.pack(slots), lost=0)  # the losses have a list of their own
-    data = msgspec.msgpack.encode(dense)
-    return PackedSlots(
-        time_ns=slots.time_ns,
-        first_ns=slot_batch.first_ns(dense),
-        packed=frame_format.packed(data),
-        unpacked=len(data),
-        count=dense.packed + dense.mark_count,
-    )

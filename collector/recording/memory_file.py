@@ -8,9 +8,10 @@ from pathlib import Path
 
 from locktop import __version__
 from locktop.collector.errors import LocktopError
-from locktop.collector.recording.history import History, Loss, PackedSlots
+from locktop.collector.recording.history import History, Loss
 from locktop.collector.recording.recording_info import RecordingInfo
 from locktop.collector.recording.recording_writer import RecordingWriter
+from locktop.collector.recording.slot_store import PackedSlots
 from locktop.collector.recording.snapshot_chain import Link
 from locktop.collector.render.files import NotWrittenError
 from locktop.collector.render.rendered_files import snapshot_name

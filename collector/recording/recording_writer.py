@@ -14,8 +14,8 @@ from locktop.collector.model import Notable, Snapshot
 from locktop.collector.recording import frame_format, snapshot_payload
 from locktop.collector.recording.frame_format import FILE_HEADER, MAGIC, VERSION, FrameType
 from locktop.collector.recording.frame_index import TRAILER, TRAILER_WORD, IndexEntry, IndexPart
-from locktop.collector.recording.history import PackedSlots
 from locktop.collector.recording.recording_info import RecordingInfo
+from locktop.collector.recording.slot_store import PackedSlots
 from locktop.collector.recording.snapshot_chain import ChainPacker, Link
 from locktop.collector.render.files import words
 from locktop.collector.shm import slot_batch
