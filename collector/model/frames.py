@@ -1,4 +1,4 @@
-"""Frames of a stack: the frame that stands for the stack, and the end of an incomplete stack.
+"""Frames of a stack: the frame that stands for the stack, and those in place of unknown ones.
 
 Functions that only wrap a lock do not stand for a stack.
 """
@@ -54,7 +54,18 @@ CUT_WHEN_UNWOUND = Frame(
     module="",
     offset=0,
 )
-_CUTS = frozenset({CUT_WHEN_RECORDED.function, CUT_WHEN_UNWOUND.function})
+#: Stands for functions of Python that nobody read: a wait or a sleep may end before that.
+PYTHON_NOT_READ = Frame(
+    address=0,
+    function="(Python functions were not read)",
+    file=None,
+    line=None,
+    module="",
+    offset=0,
+)
+_CUTS = frozenset({
+    CUT_WHEN_RECORDED.function, CUT_WHEN_UNWOUND.function, PYTHON_NOT_READ.function
+})  # fmt: skip
 
 
 def innermost_own_frame(frames: Iterable[Frame]) -> Frame | None:

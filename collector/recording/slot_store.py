@@ -97,7 +97,7 @@ def unpacked(parts: list[PackedSlots | SlotBatch]) -> Iterator[SlotBatch]:
 
 def dense(slots: SlotBatch) -> SlotBatch:
     """Return a batch with packed slots. The losses have a list of their own."""
-    return replace(slot_batch.packed(slots), lost=0)
+    return replace(slot_batch.pack(slots), lost=0)
 
 
 def packed_alone(batch: SlotBatch) -> PackedSlots:

@@ -54,3 +54,9 @@ def need_semaphores(python: str) -> None:
     """Skip a test of holders: nobody knows the holder of a PyMutex (docs/runtimes.md)."""
     if has_mutexes(python):
         pytest.skip(f"the locks of {python} are no semaphores")
+
+
+def need_mutexes(python: str) -> None:
+    """Skip a test of the waits for PyMutex."""
+    if not has_mutexes(python):
+        pytest.skip(f"the locks of {python} are no PyMutex")

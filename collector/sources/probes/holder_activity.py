@@ -232,7 +232,7 @@ class HolderProbe:
 
     def stacks(self) -> dict[int, tuple[Frame, ...]]:
         """Return the stacks of the last queried holders, as far as they are named."""
-        return {stack: self._python.frames(stack) for stack in self._stack_ids}
+        return {stack: self._python.holder_frames(stack) for stack in self._stack_ids}
 
     def notes(self) -> Iterable[str]:
         """Yield what cannot be known of holders, and why."""

@@ -122,6 +122,13 @@ class PythonStacks:
             last = self._last[stack] = frames, self._merge(frames, runs) or frames
         return last[1]
 
+    def holder_frames(self, stack: int) -> tuple[Frame, ...]:
+        """Return frames(), without frames of the interpreter if the Python functions were not read."""
+        frames = self.frames(stack)
+        if stack in _IDS or self._reader.gave_up or not self._runs_python(stack, frames):
+            return frames
+        return merge_stacks.replace_unread(frames)
+
     def wait_stack(self, tid: int, waits: WaitKeys) -> tuple[Frame, ...]:
         """Return the merged stack of a thread's wait; () if there is none yet."""
         wait = tid, waits.get(tid, (0, 0))

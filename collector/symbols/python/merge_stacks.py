@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from locktop.collector.model import Frame
+from locktop.collector.model.frames import PYTHON_NOT_READ
 from locktop.collector.symbols.python.frame_reader import Run, Runs
 from locktop.collector.symbols.python.interpreter import (
     PYTHON,
@@ -57,14 +58,41 @@ def merge(native: Sequence[Frame], runs: Runs, whole: bool = True) -> tuple[Fram
     left = iter(runs)
     for frame, is_one in zip(native, evaluates, strict=True):
         if is_one:
-            while result and result[-1].inlined and result[-1].address == frame.address:
-                result.pop()  # inlined into the replaced frame
+            _remove_inlined(result, frame)
             result += _functions(next(left), frame.address)
         elif frame.module not in modules or not _is_machinery(frame.function):
             result.append(frame)
     for run in left:
         result += _functions(run, 0)
     return tuple(result)
+
+
+def replace_unread(native: Sequence[Frame]) -> tuple[Frame, ...]:
+    """Return a native stack with one line in place of Python functions that nobody read.
+
+    The frames of the interpreter's machinery would tell nothing about the program. A stack of an
+    interpreter whose evaluation has no name stays as it is.
+
+    Args:
+        native: The native stack, innermost first.
+    """
+    evaluates = _evaluations(native)
+    modules = {frame.module for frame, is_one in zip(native, evaluates, strict=True) if is_one}
+    result: list[Frame] = []
+    for frame, is_one in zip(native, evaluates, strict=True):
+        if is_one:
+            _remove_inlined(result, frame)
+            if not result or result[-1] is not PYTHON_NOT_READ:
+                result.append(PYTHON_NOT_READ)
+        elif frame.module not in modules or not _is_machinery(frame.function):
+            result.append(frame)
+    return tuple(result)
+
+
+def _remove_inlined(result: list[Frame], frame: Frame) -> None:
+    """Remove the functions that the compiler put into the function of ``frame``."""
+    while result and result[-1].inlined and result[-1].address == frame.address:
+        result.pop()
 
 
 def _evaluations(native: Sequence[Frame]) -> list[bool]:

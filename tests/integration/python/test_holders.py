@@ -15,7 +15,8 @@ from support.pythons import PYTHON, need_semaphores
 from support.screen import Screen
 from support.targets import PATIENCE_S, Target, source_of
 
-from locktop.collector.model import ActivityState, Lock, Snapshot
+from locktop.collector.model import ActivityState, Frame, Lock, Snapshot
+from locktop.collector.model.frames import PYTHON_NOT_READ
 from locktop.collector.render.text import report
 from locktop.collector.sources.attach import attach
 from locktop.collector.sources.base import Source
@@ -114,6 +115,23 @@ def test_one_snapshot_has_the_holder_and_its_functions(start_hands: StartHands) 
     found, functions = holders(tool.scan_until(target.pid, is_known, "the holder's functions"))
     assert found == [tid]
     assert functions[functions.index("keeps") + 1] == "hands"
+
+
+def test_a_brief_holder_shows_no_functions_of_the_interpreter(start_hands: StartHands) -> None:
+    target = start_hands("brief")
+    target.line()
+
+    def holder_stacks(seen: Snapshot) -> list[tuple[Frame, ...]]:
+        activities = [lock.holder_activity for lock in seen.locks]
+        return [seen.stacks.get(now.stack, ()) for now in activities if now is not None]
+
+    with closing(attach(target.pid)) as source:
+        seen = until(
+            source, lambda seen: any(PYTHON_NOT_READ in frames for frames in holder_stacks(seen)),
+            resolve=True,
+        )  # fmt: skip
+    for frames in holder_stacks(seen):
+        assert not any(frame.function.startswith("_PyEval_EvalFrame") for frame in frames)
 
 
 def test_a_deadlock_of_two_python_locks_is_found(start_hands: StartHands) -> None:

@@ -9,7 +9,7 @@ from contextlib import closing
 
 import pytest
 from support import tool
-from support.pythons import PYTHON, PYTHONS, need_semaphores
+from support.pythons import PYTHON, PYTHONS, need_mutexes, need_semaphores
 from support.targets import PATIENCE_S, StartTarget, Target, source_of
 
 from locktop.collector.model import Lock, Snapshot
@@ -97,6 +97,28 @@ def test_the_callers_of_past_waits_are_the_functions_with_their_shares(python: s
         assert len(through_c) <= 1, "a native stack has functions of its own threads alone"
         for names in of_stack:
             assert ("audit_order" in names) == ("audit" in names)
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_past_waits_for_a_mutex_of_python_have_functions(python: str) -> None:
+    """Each thread waits at a semaphore of its own: the samples of all of them count."""
+    need_mutexes(python)
+    command = [python, str(source_of("python_functions_share_a_lock"))]
+    with Target(command, preload_environment(None)) as target:
+        target.expect("ready")
+        found: Counter[str] = Counter()
+        deadline = time.monotonic() + 4 * PATIENCE_S
+        with closing(attach(target.pid)) as source:
+            while found.total() - found[""] < _ENOUGH:
+                assert time.monotonic() < deadline, found
+                time.sleep(0.1)  # leaves the CPU to the target and to the reader
+                snapshot = source.scan()
+                found = sum((samples_of(snapshot, lock) for lock in snapshot.locks), Counter())
+        target.go_on()
+        truth = target.truth()
+    share = found["price_order"] / (found["price_order"] + found["refund_order"])
+    true_share = truth["price_order"] / (truth["price_order"] + truth["refund_order"])
+    assert abs(share - true_share) < 0.2, (found, truth)
 
 
 def test_the_command_shows_functions_and_says_that_they_are_an_estimate() -> None:

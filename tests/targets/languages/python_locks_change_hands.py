@@ -3,15 +3,17 @@
     hands    three threads want the lock, one after the other
     mutex    the same with a mutex of libc
     crossed  two threads hold a lock each and want the other's
+    brief    three threads take the lock for a hundredth of a second each, all the time
     given    one thread holds the lock and another thread releases it, then as `hands`
 
-A thread that gets a lock says its tid.
+A thread that gets a lock says its tid. With `brief` the main thread does so.
 """
 
 import ctypes
 import os
 import sys
 import threading
+import time
 
 lock, other = threading.Lock(), threading.Lock()
 both = threading.Barrier(2)
@@ -29,6 +31,12 @@ def keeps() -> None:
 def hands() -> None:
     with lock:
         keeps()
+
+
+def takes_briefly() -> None:
+    while True:
+        with lock:
+            time.sleep(0.01)
 
 
 def crosses(first: threading.Lock, second: threading.Lock) -> None:
@@ -70,10 +78,14 @@ if way == "crossed":
     start(crosses, other, lock)
 elif way == "mutex":
     lock = Mutex()
+elif way == "brief":
+    for _ in range(3):
+        start(takes_briefly)
+    say()
 elif way == "given":
     start(takes).join()
     start(gives).join()
-running = [start(hands) for _ in range(3) if way != "crossed"]
+running = [start(hands) for _ in range(3) if way not in ("crossed", "brief")]
 for thread in running:
     thread.join()
 threading.Event().wait()

@@ -6,10 +6,9 @@ import pytest
 from msgspec.structs import replace
 from unit.builders.python_stacks import CALL, EVALUATION, WAIT, native, runs
 
-from locktop.collector.model import (
-    Frame,
-)
-from locktop.collector.symbols.python.merge_stacks import merge, runs_python
+from locktop.collector.model import Frame
+from locktop.collector.model.frames import PYTHON_NOT_READ
+from locktop.collector.symbols.python.merge_stacks import runs_python
 
 
 def functions(frames: tuple[Frame, ...] | None) -> list[str] | None:
@@ -23,6 +22,23 @@ def test_an_evaluation_becomes_the_functions_that_it_executes() -> None:
     assert found is not None
     assert [frame.module for frame in found[:3]] == ["python", "python", "libpython3.so"]
     assert (found[0].file, found[0].line, found[0].address) == ("app.py", 1, 3)
+
+
+def test_one_line_stands_for_functions_that_nobody_read() -> None:
+    stack = native("time_sleep", *CALL, EVALUATION, *CALL, EVALUATION, "libc.so.6:start_thread")
+    assert functions(replace_unread(stack)) == [
+        "time_sleep",
+        PYTHON_NOT_READ.function,
+        "start_thread",
+    ]
+    between = native(EVALUATION, "list_sort", EVALUATION)
+    line = PYTHON_NOT_READ.function
+    assert functions(replace_unread(between)) == [line, "list_sort", line]
+
+
+def test_a_stack_without_an_evaluation_stays_as_it_is() -> None:
+    for stack in (native("libc.so.6:poll", "libc.so.6:main"), stripped("", "PyThread_start", "")):
+        assert replace_unread(stack) == stack
 
 
 def test_native_waits_of_the_interpreter_stay_in_the_stack() -> None:
