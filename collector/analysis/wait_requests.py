@@ -92,8 +92,8 @@ def build_graph(
         lost: The tids of owners of mutexes in shared memory that no process has.
         initialisers: By tid of a waiter for the guard of a C++ variable, who runs the initialiser.
     """
-    known = left_by_fork, lost, initialisers or {}
-    builder = _GraphBuilder(threads, locks, complete, first_thread, *known)
+    others = left_by_fork, lost, initialisers or {}
+    builder = _GraphBuilder(threads, locks, complete, first_thread, *others)
     blocked = {
         tid: thread
         for tid, wait in builder.waiting.items()

@@ -123,7 +123,7 @@ class PythonStacks:
         return last[1]
 
     def holder_frames(self, stack: int) -> tuple[Frame, ...]:
-        """Return frames(), without frames of the interpreter if the Python functions were not read."""
+        """Return frames(), without the interpreter's if the Python functions were not read."""
         frames = self.frames(stack)
         if stack in _IDS or self._reader.gave_up or not self._runs_python(stack, frames):
             return frames

@@ -58,7 +58,7 @@ class StaticInitialisers:
         }
         guards = _guard_waits(snapshot, waits)
         before, self._answers = self._answers, {}
-        found: dict[int, int] = {}
+        runner_of: dict[int, int] = {}
         for tid, guard in guards.items():
             runners = {
                 question.tid
@@ -66,8 +66,8 @@ class StaticInitialisers:
                 if self._answer(question, before, stacks)
             }
             if len(runners) == 1:
-                found[tid] = runners.pop()
-        return found
+                runner_of[tid] = runners.pop()
+        return runner_of
 
     def _answer(
         self, question: _Question, before: Mapping[_Question, bool], stacks: NativeStacks
@@ -84,17 +84,17 @@ class StaticInitialisers:
 
 def _guard_waits(snapshot: Contents, waits: Mapping[int, Wait]) -> dict[int, _GuardWait]:
     callers = {
-        tid: found
+        tid: frames
         for tid, wait in waits.items()
         if wait.kind is Kind.FUTEX
-        and (found := callers_of_wait(snapshot.stacks.get(wait.stack, ())))
+        and (frames := callers_of_wait(snapshot.stacks.get(wait.stack, ())))
     }
     if not callers:
         return {}
     addresses = {lock.id: lock.address for lock in snapshot.locks}
     return {
-        tid: _GuardWait(addresses[waits[tid].lock], found)
-        for tid, found in callers.items()
+        tid: _GuardWait(addresses[waits[tid].lock], frames)
+        for tid, frames in callers.items()
         if waits[tid].lock in addresses
     }
 

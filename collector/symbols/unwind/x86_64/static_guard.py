@@ -67,16 +67,16 @@ def is_initialising(code: CodeMap, guard: int, acquired: int, returns: int) -> b
     def word(address: int) -> int:
         return int.from_bytes(code.read(address, 8), "little")
 
-    instructions = _with_other_parts(code, decoded(function.code(_MAX_CODE), function.start))
+    instructions = _add_other_parts(code, decoded(function.code(_MAX_CODE), function.start))
     return is_guarded(instructions, function.start, guard, acquired, returns, is_end, word)
 
 
 def decoded(code: bytes, start: int) -> dict[int, Instruction]:
     """Return the instructions of machine code that begins at ``start``."""
-    return {one.ip: one for one in Decoder(64, code, ip=start)}
+    return {instruction.ip: instruction for instruction in Decoder(64, code, ip=start)}
 
 
-def _with_other_parts(code: CodeMap, instructions: Instructions) -> Instructions:
+def _add_other_parts(code: CodeMap, instructions: Instructions) -> Instructions:
     """Return the instructions with those of parts that lie elsewhere: unlikely code, handlers.
 
     The function jumps to such a part, and the part may jump back. Another function does not.
@@ -97,8 +97,8 @@ def _ends(library: CodeFrame, acquire: int) -> Collection[int]:
     """Return the functions that end an initialisation; none if ``acquire`` does not begin one."""
     if library.function_named(_ACQUIRE) != acquire:
         return ()
-    found = {library.function_named(name) for name in _ENDS}
-    return () if None in found else {one for one in found if one}
+    functions = {library.function_named(name) for name in _ENDS}
+    return () if None in functions else {function for function in functions if function}
 
 
 def is_guarded(
@@ -121,7 +121,11 @@ def is_guarded(
         is_end: tells whether a call ends an initialisation.
         word: reads the address of a guard that the function takes from memory.
     """
-    by_end = {one.next_ip: one for one in instructions.values() if one.flow_control in _CALLS}
+    by_end = {
+        instruction.next_ip: instruction
+        for instruction in instructions.values()
+        if instruction.flow_control in _CALLS
+    }
     acquire, call = by_end.get(acquired), by_end.get(returns)
     if acquire is None or call is None or acquire is call or not _is_understood(instructions):
         return False
@@ -130,31 +134,38 @@ def is_guarded(
     if not begin or _argument(instructions, acquire, targets, word) != guard:
         return False
     # No path leads to the handler of an exception, or to code of another handler.
-    known = _reached(instructions, [start])
-    entries = [start, *(ip for ip in instructions if ip not in known)]
+    reachable = _reached(instructions, [start])
+    entries = [start, *(ip for ip in instructions if ip not in reachable)]
     if call.ip in _reached(instructions, entries, but=begin):
         return False
     within = _reached(instructions, [begin]) & _leading_to(instructions, call.ip, begin)
     calls = (instructions[ip] for ip in within if instructions[ip].flow_control in _CALLS)
-    return call.ip in within and all(one is call or is_end(one) is False for one in calls)
+    return call.ip in within and all(
+        instruction is call or is_end(instruction) is False for instruction in calls
+    )
 
 
 def _is_understood(instructions: Instructions) -> bool:
     """Return whether it is known where all jumps lead."""
     return all(
-        one.flow_control != FlowControl.INDIRECT_BRANCH or one.is_ip_rel_memory_operand
-        for one in instructions.values()
+        instruction.flow_control != FlowControl.INDIRECT_BRANCH
+        or instruction.is_ip_rel_memory_operand
+        for instruction in instructions.values()
     )
 
 
 def _jump_targets(instructions: Instructions) -> set[int]:
-    jumps = (one for one in instructions.values() if one.flow_control in _JUMPS)
-    return {one.near_branch_target for one in jumps}
+    jumps = (
+        instruction for instruction in instructions.values() if instruction.flow_control in _JUMPS
+    )
+    return {instruction.near_branch_target for instruction in jumps}
 
 
-def _next(one: Instruction) -> list[int]:
-    following = [one.near_branch_target] if one.flow_control in _JUMPS else []
-    return following if one.flow_control in _PATH_ENDS else [*following, one.next_ip]
+def _next(instruction: Instruction) -> list[int]:
+    following = [instruction.near_branch_target] if instruction.flow_control in _JUMPS else []
+    return (
+        following if instruction.flow_control in _PATH_ENDS else [*following, instruction.next_ip]
+    )
 
 
 def _reached(instructions: Instructions, entries: Iterable[int], but: int = 0) -> set[int]:
@@ -171,9 +182,9 @@ def _reached(instructions: Instructions, entries: Iterable[int], but: int = 0) -
 def _leading_to(instructions: Instructions, call: int, begin: int) -> set[int]:
     """Return the instructions from which a path leads to ``call``, from ``begin`` on."""
     before: dict[int, list[int]] = {}
-    for one in instructions.values():
-        for following in _next(one):
-            before.setdefault(following, []).append(one.ip)
+    for instruction in instructions.values():
+        for following in _next(instruction):
+            before.setdefault(following, []).append(instruction.ip)
     seen: set[int] = set()
     paths = [call]
     while paths:
@@ -191,58 +202,64 @@ def _begin(instructions: Instructions, acquired: int, targets: Collection[int]) 
     """
     ip, is_tested = acquired, False
     for _ in range(_MAX_TEST):
-        one = instructions.get(ip)
-        if one is None or ip in targets:
+        instruction = instructions.get(ip)
+        if instruction is None or ip in targets:
             return 0
-        if one.mnemonic in (Mnemonic.JE, Mnemonic.JNE):
-            ways = (one.next_ip, one.near_branch_target)
-            begin, other = ways if one.mnemonic == Mnemonic.JE else reversed(ways)
-            others = _arrivals(instructions, begin) - {one.ip}
+        if instruction.mnemonic in (Mnemonic.JE, Mnemonic.JNE):
+            ways = (instruction.next_ip, instruction.near_branch_target)
+            begin, other = ways if instruction.mnemonic == Mnemonic.JE else reversed(ways)
+            others = _arrivals(instructions, begin) - {instruction.ip}
             return begin if is_tested and begin != other and not others else 0
-        if one.flow_control != FlowControl.NEXT:
+        if instruction.flow_control != FlowControl.NEXT:
             return 0
-        if _tests_result(one) or (is_tested and one.mnemonic == Mnemonic.SETNE):
+        if _tests_result(instruction) or (is_tested and instruction.mnemonic == Mnemonic.SETNE):
             is_tested = True
-        elif one.mnemonic not in (Mnemonic.MOV, Mnemonic.LEA) or _RAX in written_registers(one):
+        elif instruction.mnemonic not in (Mnemonic.MOV, Mnemonic.LEA) or _RAX in written_registers(
+            instruction
+        ):
             return 0
-        ip = one.next_ip
+        ip = instruction.next_ip
     return 0
 
 
-def _tests_result(one: Instruction) -> bool:
+def _tests_result(instruction: Instruction) -> bool:
     """Return whether an instruction compares the result of a call, or that of a test, with 0."""
-    if one.mnemonic == Mnemonic.TEST:
-        return one.op0_register == one.op1_register and one.op0_register in (
-            Register.EAX,
-            Register.AL,
+    if instruction.mnemonic == Mnemonic.TEST:
+        return (
+            instruction.op0_register == instruction.op1_register
+            and instruction.op0_register
+            in (
+                Register.EAX,
+                Register.AL,
+            )
         )
-    is_number = one.op1_kind in (OpKind.IMMEDIATE8TO32, OpKind.IMMEDIATE32)
-    is_compared = one.mnemonic == Mnemonic.CMP and one.op0_register == Register.EAX
-    return is_compared and is_number and one.immediate(1) == 0
+    is_number = instruction.op1_kind in (OpKind.IMMEDIATE8TO32, OpKind.IMMEDIATE32)
+    is_compared = instruction.mnemonic == Mnemonic.CMP and instruction.op0_register == Register.EAX
+    return is_compared and is_number and instruction.immediate(1) == 0
 
 
 def _arrivals(instructions: Instructions, ip: int) -> set[int]:
-    return {one.ip for one in instructions.values() if ip in _next(one)}
+    return {instruction.ip for instruction in instructions.values() if ip in _next(instruction)}
 
 
 def _argument(
     instructions: Instructions, call: Instruction, targets: Collection[int], word: ReadWord
 ) -> int:
     """Return the first argument of a call, if it is a constant address; else 0."""
-    by_end = {one.next_ip: one for one in instructions.values()}
+    by_end = {instruction.next_ip: instruction for instruction in instructions.values()}
     register, ip = _RDI, call.ip
-    while ip not in targets and (one := by_end.get(ip)) is not None:
-        if one.flow_control != FlowControl.NEXT:
+    while ip not in targets and (instruction := by_end.get(ip)) is not None:
+        if instruction.flow_control != FlowControl.NEXT:
             return 0
-        ip = one.ip
-        if register not in written_registers(one):
+        ip = instruction.ip
+        if register not in written_registers(instruction):
             continue
-        if one.code in _COPIES and one.op1_kind == OpKind.REGISTER:
-            register = one.op1_register
-        elif one.code == Code.LEA_R64_M and one.is_ip_rel_memory_operand:
-            return one.ip_rel_memory_address
-        elif one.code == Code.MOV_R64_RM64 and one.is_ip_rel_memory_operand:
-            return word(one.ip_rel_memory_address)
+        if instruction.code in _COPIES and instruction.op1_kind == OpKind.REGISTER:
+            register = instruction.op1_register
+        elif instruction.code == Code.LEA_R64_M and instruction.is_ip_rel_memory_operand:
+            return instruction.ip_rel_memory_address
+        elif instruction.code == Code.MOV_R64_RM64 and instruction.is_ip_rel_memory_operand:
+            return word(instruction.ip_rel_memory_address)
         else:
-            return one.immediate32 if one.code == Code.MOV_R32_IMM32 else 0
+            return instruction.immediate32 if instruction.code == Code.MOV_R32_IMM32 else 0
     return 0

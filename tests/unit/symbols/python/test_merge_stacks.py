@@ -8,7 +8,7 @@ from unit.builders.python_stacks import CALL, EVALUATION, WAIT, native, runs
 
 from locktop.collector.model import Frame
 from locktop.collector.model.frames import PYTHON_NOT_READ
-from locktop.collector.symbols.python.merge_stacks import runs_python
+from locktop.collector.symbols.python.merge_stacks import merge, replace_unread, runs_python
 
 
 def functions(frames: tuple[Frame, ...] | None) -> list[str] | None:
