@@ -27,7 +27,7 @@ sys.exit(0 if len(done) == 8 else 1)
 
 
 def test_threads_may_encode_their_first_snapshots_at_one_time() -> None:
-    tests = Path(__file__).parents[2]
+    tests = Path(__file__).parents[3]
     command = [sys.executable, "-c", FIRST_SNAPSHOTS]
     runs = [
         subprocess.Popen(command, cwd=tests, env={**os.environ, "PYTHONPATH": str(tests)})

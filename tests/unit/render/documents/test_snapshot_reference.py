@@ -15,7 +15,7 @@ from locktop.collector.render.documents.snapshot_codec import document
 from locktop.tui import cli
 
 _OLD = Path(__file__).parent / "old_snapshots"
-_PAGE = Path(__file__).resolve().parents[3] / "docs" / "snapshot.md"
+_PAGE = Path(__file__).resolve().parents[4] / "docs" / "snapshot.md"
 
 
 @pytest.mark.parametrize("name", ["preload_deadlock_interval.json", "sampled_interval.json"])
