@@ -37,7 +37,7 @@ def test_each_stage_is_a_method_of_each_source(scan: type[Scan]) -> None:
     for name in _methods():
         method = getattr(scan, name)
         assert list(inspect.signature(method).parameters) == ["self"], name
-        assert method.__doc__, name
+        assert inspect.getdoc(method), name
 
 
 def test_each_stage_runs_once_and_has_a_reason_for_its_position() -> None:
