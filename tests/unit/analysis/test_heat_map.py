@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-import pytest
+from support.seeds import seeds
 from unit.builders.time_lines import BEGIN_NS, MS, at, record, some_waits, timed
 
 from locktop.collector.analysis import heat_map, timeline
@@ -42,25 +42,25 @@ def test_offsets_of_one_second_are_rows() -> None:
     assert of_two[9] == [0, 0, 50 * MS, 0]
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_all_kinds_of_rows_have_the_same_sum(seed: int) -> None:
-    chosen = random.Random(seed)
-    lanes = timeline.lanes(some_waits(seed, span_ms=3000), [], at(0), at(3000))
-    whole = sum(
-        span.to_ns - span.from_ns
-        for lane in lanes
-        for span in lane.spans
-        if span.state is LaneState.WAITING
-    )
-    window = Window(at(0), at(3000), chosen.randint(1, 300))
-    assert sum(map(sum, heat_map.waits_by_lock(lanes, window).values())) == whole
-    assert sum(map(sum, heat_map.waits_by_thread(lanes, window).values())) == whole
-    parts = chosen.choice((7, 10, 20, 25, 50))
-    grid = heat_map.waits_by_offset(lanes, FIRST_S, 3, parts)
-    assert sum(map(sum, grid)) == whole
-    assert len(grid) == parts
-    of_locks = [heat_map.waits_by_offset(lanes, FIRST_S, 3, parts, lock) for lock in (1, 2, 3)]
-    assert sum(sum(map(sum, found)) for found in of_locks) == whole
+def test_all_kinds_of_rows_have_the_same_sum() -> None:
+    for seed in seeds(10):
+        chosen = random.Random(seed)
+        lanes = timeline.lanes(some_waits(seed, span_ms=3000), [], at(0), at(3000))
+        whole = sum(
+            span.to_ns - span.from_ns
+            for lane in lanes
+            for span in lane.spans
+            if span.state is LaneState.WAITING
+        )
+        window = Window(at(0), at(3000), chosen.randint(1, 300))
+        assert sum(map(sum, heat_map.waits_by_lock(lanes, window).values())) == whole
+        assert sum(map(sum, heat_map.waits_by_thread(lanes, window).values())) == whole
+        parts = chosen.choice((7, 10, 20, 25, 50))
+        grid = heat_map.waits_by_offset(lanes, FIRST_S, 3, parts)
+        assert sum(map(sum, grid)) == whole
+        assert len(grid) == parts
+        of_locks = [heat_map.waits_by_offset(lanes, FIRST_S, 3, parts, lock) for lock in (1, 2, 3)]
+        assert sum(sum(map(sum, found)) for found in of_locks) == whole
 
 
 def test_the_most_waited_row_comes_first() -> None:

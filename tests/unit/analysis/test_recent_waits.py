@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from support.seeds import seeds
 
 from locktop.collector.analysis.recent_waits import PART_S, PARTS, RecentWaits
 
@@ -36,18 +37,18 @@ def test_a_first_scan_and_no_waits_leave_nothing() -> None:
     assert all(sum(parts) == 0.0 for parts in recent.snapshot().values())
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_any_intervals_of_a_minute_add_up(seed: int) -> None:
-    rng = random.Random(seed)
-    recent, now_s, total = RecentWaits(), 1000.0 + 5 * rng.random(), 0.0
-    end = (now_s // PART_S + PARTS - 1) * PART_S
-    while now_s < end:
-        step = rng.choice([0.1, 0.5, 2.0, 7.0])
-        now_s = min(now_s + step, end)
-        waited = rng.random() * 3
-        before = now_s - step
-        if before < 1000.0:
-            continue
-        recent.add(now_s, min(step, now_s - 1000.0), [(1, waited)])
-        total += waited
-    assert sum(recent.snapshot()[1]) == pytest.approx(total)
+def test_any_intervals_of_a_minute_add_up() -> None:
+    for seed in seeds(20):
+        rng = random.Random(seed)
+        recent, now_s, total = RecentWaits(), 1000.0 + 5 * rng.random(), 0.0
+        end = (now_s // PART_S + PARTS - 1) * PART_S
+        while now_s < end:
+            step = rng.choice([0.1, 0.5, 2.0, 7.0])
+            now_s = min(now_s + step, end)
+            waited = rng.random() * 3
+            before = now_s - step
+            if before < 1000.0:
+                continue
+            recent.add(now_s, min(step, now_s - 1000.0), [(1, waited)])
+            total += waited
+        assert sum(recent.snapshot()[1]) == pytest.approx(total)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-import pytest
 from msgspec.structs import replace
+from support.seeds import seeds
 from unit.builders.time_lines import BEGIN_NS, MS, at, record, scan, some_waits, timed
 
 from locktop.collector.analysis import timeline
@@ -94,27 +94,27 @@ def test_nobody_scanned_before_the_first_scan_of_another_sender() -> None:
     assert spans_of(found, 1) == [(0, 20, RUNS, 0), (20, 80, UNKNOWN, 0), (80, 100, RUNS, 0)]
 
 
-@pytest.mark.parametrize("seed", range(25))
-def test_spans_lie_side_by_side_and_fill_the_time(seed: int) -> None:
-    begin, end = at(0), at(1000)
-    for lane in timeline.lanes(some_waits(seed), [scan(300, 1, 9)], begin, end):
-        assert lane.spans[0].from_ns == begin
-        assert lane.spans[-1].to_ns == end
-        for one, after in zip(lane.spans, lane.spans[1:], strict=False):
-            assert one.from_ns < one.to_ns == after.from_ns
-            assert (one.state, one.lock) != (after.state, after.lock)
+def test_spans_lie_side_by_side_and_fill_the_time() -> None:
+    for seed in seeds(25):
+        begin, end = at(0), at(1000)
+        for lane in timeline.lanes(some_waits(seed), [scan(300, 1, 9)], begin, end):
+            assert lane.spans[0].from_ns == begin
+            assert lane.spans[-1].to_ns == end
+            for one, after in zip(lane.spans, lane.spans[1:], strict=False):
+                assert one.from_ns < one.to_ns == after.from_ns
+                assert (one.state, one.lock) != (after.state, after.lock)
 
 
-@pytest.mark.parametrize("seed", range(25))
-def test_each_moment_has_the_state_of_its_most_important_wait(seed: int) -> None:
+def test_each_moment_has_the_state_of_its_most_important_wait() -> None:
     """Compare with the plain rule, one moment after the other."""
-    waits, chosen = some_waits(seed), random.Random(seed)
-    for lane in timeline.lanes(waits, [], at(0), at(1000)):
-        own = [one for one in waits if one.record.tid == lane.tid]
-        for _ in range(40):
-            time_ns = chosen.randrange(at(0), at(1000))
-            span = next(one for one in lane.spans if one.from_ns <= time_ns < one.to_ns)
-            assert span.state is _state_at(own, time_ns)
+    for seed in seeds(25):
+        waits, chosen = some_waits(seed), random.Random(seed)
+        for lane in timeline.lanes(waits, [], at(0), at(1000)):
+            own = [one for one in waits if one.record.tid == lane.tid]
+            for _ in range(40):
+                time_ns = chosen.randrange(at(0), at(1000))
+                span = next(one for one in lane.spans if one.from_ns <= time_ns < one.to_ns)
+                assert span.state is _state_at(own, time_ns)
 
 
 def _state_at(waits: list[TimedWait], time_ns: int) -> LaneState:
@@ -127,24 +127,24 @@ def _state_at(waits: list[TimedWait], time_ns: int) -> LaneState:
     return HOLDS if held else UNKNOWN
 
 
-@pytest.mark.parametrize("seed", range(25))
-def test_the_sums_over_cells_are_those_of_the_spans_at_every_zoom_level(seed: int) -> None:
-    chosen = random.Random(seed)
-    lanes = timeline.lanes(some_waits(seed), [scan(400, 1, 2, 3)], at(0), at(1000))
-    for _ in range(12):
-        begin = chosen.randrange(at(-100), at(900))
-        end = begin + chosen.choice((1, 7, 61, MS, 333 * MS, chosen.randrange(1, 1200 * MS)))
-        window = Window(begin, end, chosen.choice((1, 2, 57, 80, 200, 1000)))
-        for lane in lanes:
-            found = timeline.cells(lane.spans, window)
-            assert len(found) == window.count
-            assert _sums(found) == _clipped_sums(lane.spans, begin, end)
-            for number, cell in enumerate(found):
-                inside = _overlap(
-                    at(0), at(1000), window.edge_ns(number), window.edge_ns(number + 1)
-                )
-                assert sum(cell.values()) == inside
-                assert all(ns > 0 for ns in cell.values())
+def test_the_sums_over_cells_are_those_of_the_spans_at_every_zoom_level() -> None:
+    for seed in seeds(25):
+        chosen = random.Random(seed)
+        lanes = timeline.lanes(some_waits(seed), [scan(400, 1, 2, 3)], at(0), at(1000))
+        for _ in range(12):
+            begin = chosen.randrange(at(-100), at(900))
+            end = begin + chosen.choice((1, 7, 61, MS, 333 * MS, chosen.randrange(1, 1200 * MS)))
+            window = Window(begin, end, chosen.choice((1, 2, 57, 80, 200, 1000)))
+            for lane in lanes:
+                found = timeline.cells(lane.spans, window)
+                assert len(found) == window.count
+                assert _sums(found) == _clipped_sums(lane.spans, begin, end)
+                for number, cell in enumerate(found):
+                    inside = _overlap(
+                        at(0), at(1000), window.edge_ns(number), window.edge_ns(number + 1)
+                    )
+                    assert sum(cell.values()) == inside
+                    assert all(ns > 0 for ns in cell.values())
 
 
 def _sums(found: list[dict[timeline.CellKey, int]]) -> dict[timeline.CellKey, int]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-import pytest
 from msgspec.structs import replace
+from support.seeds import seeds
 from unit.builders import records
 from unit.builders.time_lines import MS, at, record, scan, some_waits, timed
 
@@ -176,21 +176,23 @@ def test_the_activity_is_that_of_the_last_scan_in_the_hold() -> None:
     assert calls == ["fsync", "write"]
 
 
-@pytest.mark.parametrize("seed", range(25))
-def test_the_shares_are_those_of_the_plain_rule(seed: int) -> None:
+def test_the_shares_are_those_of_the_plain_rule() -> None:
     """Compare with all moments of the wait, one after the other."""
-    waits, chosen = some_waits(seed), random.Random(seed)
-    found_line = line(waits, from_ms=-2000, to_ms=3000)
-    for one in waits:
-        wait = one.record
-        found = timeline_holds.holders_during(one, found_line)
-        if found is None:
-            continue
-        known = [other.record for other in waits if other.record.lock == wait.lock]
-        assert sum(share.held_ns for share in found.shares) >= wait.wait_ns - found.unrecorded_ns
-        for _ in range(10):
-            time_ns = chosen.randrange(wait.began_ns, max(wait.began_ns + 1, wait.got_ns))
-            for other in known:
-                if other.hold_ns and other.got_ns <= time_ns < other.end_ns:
-                    assert other.tid in {share.tid for share in found.shares}
-        assert all(0 < share.held_ns <= wait.wait_ns for share in found.shares)
+    for seed in seeds(25):
+        waits, chosen = some_waits(seed), random.Random(seed)
+        found_line = line(waits, from_ms=-2000, to_ms=3000)
+        for one in waits:
+            wait = one.record
+            found = timeline_holds.holders_during(one, found_line)
+            if found is None:
+                continue
+            known = [other.record for other in waits if other.record.lock == wait.lock]
+            assert (
+                sum(share.held_ns for share in found.shares) >= wait.wait_ns - found.unrecorded_ns
+            )
+            for _ in range(10):
+                time_ns = chosen.randrange(wait.began_ns, max(wait.began_ns + 1, wait.got_ns))
+                for other in known:
+                    if other.hold_ns and other.got_ns <= time_ns < other.end_ns:
+                        assert other.tid in {share.tid for share in found.shares}
+            assert all(0 < share.held_ns <= wait.wait_ns for share in found.shares)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-import pytest
+from support.seeds import seeds
 
 from locktop.tui.time_view import MIN_SPAN_NS, TimeView
 
@@ -73,24 +73,29 @@ def test_the_cursor_takes_the_view_along() -> None:
     assert (view.at_ns, view.from_ns) == (0, 0)
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_the_view_never_leaves_what_is_kept(seed: int) -> None:
-    chosen = random.Random(seed)
-    first, last = chosen.randint(0, 10**6), 10**6 + chosen.randint(1, 100 * S)
-    view = TimeView.of(first, last)
-    for _ in range(200):
-        chosen.choice(
-            (
-                lambda: view.move(chosen.randint(-9, 9), 58),
-                lambda: view.zoom(chosen.choice((-3, -1, 1, 5))),
-                lambda: view.pan(chosen.choice((-1, 1))),
-                lambda: view.go_to(chosen.randint(-S, 200 * S)),
-                lambda: view.to_edge(chosen.choice((-1, 1))),
-                view.whole,
-                lambda: view.set_bounds(
-                    view.first_ns + S // 50, view.last_ns + chosen.randint(S // 50, S)
-                ),
-            )
-        )()
-        assert view.first_ns <= view.from_ns < view.to_ns <= view.last_ns
-        assert view.from_ns <= view.at_ns <= view.to_ns
+def take_step(view: TimeView, chosen: random.Random) -> None:
+    """Do what one random key would do."""
+    chosen.choice(
+        (
+            lambda: view.move(chosen.randint(-9, 9), 58),
+            lambda: view.zoom(chosen.choice((-3, -1, 1, 5))),
+            lambda: view.pan(chosen.choice((-1, 1))),
+            lambda: view.go_to(chosen.randint(-S, 200 * S)),
+            lambda: view.to_edge(chosen.choice((-1, 1))),
+            view.whole,
+            lambda: view.set_bounds(
+                view.first_ns + S // 50, view.last_ns + chosen.randint(S // 50, S)
+            ),
+        )
+    )()
+
+
+def test_the_view_never_leaves_what_is_kept() -> None:
+    for seed in seeds(20):
+        chosen = random.Random(seed)
+        first, last = chosen.randint(0, 10**6), 10**6 + chosen.randint(1, 100 * S)
+        view = TimeView.of(first, last)
+        for _ in range(200):
+            take_step(view, chosen)
+            assert view.first_ns <= view.from_ns < view.to_ns <= view.last_ns
+            assert view.from_ns <= view.at_ns <= view.to_ns

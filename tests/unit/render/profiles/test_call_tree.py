@@ -6,6 +6,7 @@ import random
 
 import pytest
 from msgspec.structs import replace
+from support.seeds import seeds
 from unit.builders import python_waits, records
 from unit.builders.call_trees import flat
 
@@ -262,41 +263,42 @@ def some_stacks(seed: int) -> list[Branch]:
     ]
 
 
-@pytest.mark.parametrize("seed", range(30))
-def test_children_and_own_value_add_up_to_each_node(seed: int) -> None:
-    found = some_stacks(seed)
-    root = tree(found)
-    assert root.value == sum(branch.value for branch in found if not branch.idle)
-    assert root.idle == sum(branch.value for branch in found if branch.idle)
-    assert root.value == sum(entry.value for entry in root.children)
-    line = [*root.children]
-    for node in line:
-        calls = [child for child in node.children if child.step.kind is StepKind.FUNCTION]
-        locks = [child for child in node.children if child.step.kind is StepKind.LOCK]
-        assert node.own == sum(lock.value for lock in locks)
-        assert node.own_idle == sum(lock.idle for lock in locks)
-        if node.step.kind is StepKind.FUNCTION:
-            assert node.value == sum(child.value for child in calls) + node.own
-            assert node.idle == sum(child.idle for child in calls) + node.own_idle
-        line += node.children
+def test_children_and_own_value_add_up_to_each_node() -> None:
+    for seed in seeds(30):
+        found = some_stacks(seed)
+        root = tree(found)
+        assert root.value == sum(branch.value for branch in found if not branch.idle)
+        assert root.idle == sum(branch.value for branch in found if branch.idle)
+        assert root.value == sum(entry.value for entry in root.children)
+        line = [*root.children]
+        for node in line:
+            calls = [child for child in node.children if child.step.kind is StepKind.FUNCTION]
+            locks = [child for child in node.children if child.step.kind is StepKind.LOCK]
+            assert node.own == sum(lock.value for lock in locks)
+            assert node.own_idle == sum(lock.idle for lock in locks)
+            if node.step.kind is StepKind.FUNCTION:
+                assert node.value == sum(child.value for child in calls) + node.own
+                assert node.idle == sum(child.idle for child in calls) + node.own_idle
+            line += node.children
 
 
-@pytest.mark.parametrize("seed", range(30))
-def test_a_butterfly_counts_each_stack_once(seed: int) -> None:
-    found = some_stacks(seed)
-    for step, made in butterflies(found).items():
-        through = [branch for branch in found if step in {call.step for call in branch.calls}]
-        assert made.value == sum(branch.value for branch in through if not branch.idle)
-        assert made.idle == sum(branch.value for branch in through if branch.idle)
-        assert made == butterfly(found, step)
-        for wing in made.callers:
-            pairs = [
-                branch.value
-                for branch in through
-                if not branch.idle
-                and (wing.step, step) in zip(steps_of(branch), steps_of(branch)[1:], strict=False)
-            ]
-            assert wing.value == sum(pairs)
+def test_a_butterfly_counts_each_stack_once() -> None:
+    for seed in seeds(30):
+        found = some_stacks(seed)
+        for step, made in butterflies(found).items():
+            through = [branch for branch in found if step in {call.step for call in branch.calls}]
+            assert made.value == sum(branch.value for branch in through if not branch.idle)
+            assert made.idle == sum(branch.value for branch in through if branch.idle)
+            assert made == butterfly(found, step)
+            for wing in made.callers:
+                pairs = [
+                    branch.value
+                    for branch in through
+                    if not branch.idle
+                    and (wing.step, step)
+                    in zip(steps_of(branch), steps_of(branch)[1:], strict=False)
+                ]
+                assert wing.value == sum(pairs)
 
 
 def steps_of(branch: Branch) -> list[Step]:

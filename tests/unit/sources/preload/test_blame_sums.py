@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import pytest
+from support.seeds import seeds
 from unit.builders.charges import Charge, charged
 
 from locktop.collector.model import (
@@ -69,29 +70,29 @@ def some_charges(chance: random.Random) -> list[Charge]:
     return living + [(0, stack, chance.randrange(500)) for stack in stacks]
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_sums_are_those_of_plain_sums(seed: int) -> None:
-    chance = random.Random(seed)
-    locks, sums = [], dict[Holder, int]()
-    for _ in range(chance.choice((1, 1, 2, 5))):
-        charges = some_charges(chance)
-        known = sum(ticks for _, _, ticks in charges)
-        waited = 1 + max(0, known + chance.randrange(-known - 1, 500))
-        holders = [(chance.randrange(1, 60), 0x40, 0), (99, 0x99, 9)][: chance.randrange(3)]
-        pending = chance.randrange(-5, 400)
-        expected = plain(waited, charges, pending, holders)
-        found = ChargedBlame([shares_of(waited, charges, pending, holders)], HZ)
-        assert list(found) == in_order(expected)
-        assert sum(Fraction(one.wait_s) for one in found) == pytest.approx(waited / HZ)
-        of_nobody = sum(ticks for (tid, site, _), ticks in expected.items() if not tid | site)
-        assert found.unheld_s == pytest.approx(of_nobody / HZ, abs=1e-12)
-        assert found.behind_s == pytest.approx((waited - of_nobody) / HZ, abs=1e-12)
-        assert found.sites >= {one.site for one in found}
-        assert found.further_locks >= {one.through for one in found}
-        locks.append(found)
-        for holder, ticks in expected.items():
-            sums[holder] = sums.get(holder, 0) + ticks
-    assert list(locks[0].sum_with(locks[1:])) == in_order(sums)
+def test_sums_are_those_of_plain_sums() -> None:
+    for seed in seeds(60):
+        chance = random.Random(seed)
+        locks, sums = [], dict[Holder, int]()
+        for _ in range(chance.choice((1, 1, 2, 5))):
+            charges = some_charges(chance)
+            known = sum(ticks for _, _, ticks in charges)
+            waited = 1 + max(0, known + chance.randrange(-known - 1, 500))
+            holders = [(chance.randrange(1, 60), 0x40, 0), (99, 0x99, 9)][: chance.randrange(3)]
+            pending = chance.randrange(-5, 400)
+            expected = plain(waited, charges, pending, holders)
+            found = ChargedBlame([shares_of(waited, charges, pending, holders)], HZ)
+            assert list(found) == in_order(expected)
+            assert sum(Fraction(one.wait_s) for one in found) == pytest.approx(waited / HZ)
+            of_nobody = sum(ticks for (tid, site, _), ticks in expected.items() if not tid | site)
+            assert found.unheld_s == pytest.approx(of_nobody / HZ, abs=1e-12)
+            assert found.behind_s == pytest.approx((waited - of_nobody) / HZ, abs=1e-12)
+            assert found.sites >= {one.site for one in found}
+            assert found.further_locks >= {one.through for one in found}
+            locks.append(found)
+            for holder, ticks in expected.items():
+                sums[holder] = sums.get(holder, 0) + ticks
+        assert list(locks[0].sum_with(locks[1:])) == in_order(sums)
 
 
 def test_blame_is_used_like_a_tuple() -> None:

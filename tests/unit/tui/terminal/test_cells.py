@@ -8,6 +8,7 @@ import re
 import pyte
 import pytest
 from support.emulator import Emulator, Kind, differences
+from support.seeds import seeds
 
 from locktop.tui.terminal.cells import TerminalCells
 from locktop.tui.terminal.description import Abilities
@@ -60,32 +61,32 @@ def paint_both(data: str, cells: TerminalCells, whole: Emulator, reduced: Emulat
 
 
 @pytest.mark.parametrize("abilities", [ALL, Abilities()], ids=["all", "none"])
-@pytest.mark.parametrize("seed", range(100))
-def test_the_terminal_shows_what_was_painted(seed: int, abilities: Abilities) -> None:
-    chance = random.Random(seed)
-    cells = new_cells(abilities)
-    whole, reduced = Emulator(WIDTH, HEIGHT), Emulator(WIDTH, HEIGHT)
-    for _ in range(30):
-        paint_both(painting(chance), cells, whole, reduced)
+def test_the_terminal_shows_what_was_painted(abilities: Abilities) -> None:
+    for seed in seeds(100):
+        chance = random.Random(seed)
+        cells = new_cells(abilities)
+        whole, reduced = Emulator(WIDTH, HEIGHT), Emulator(WIDTH, HEIGHT)
+        for _ in range(30):
+            paint_both(painting(chance), cells, whole, reduced)
 
 
-@pytest.mark.parametrize("seed", range(50))
 def test_a_terminal_that_shows_odd_characters_narrower_keeps_no_old_cell(
-    seed: int, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The cell beside such a character is blank, and all others are right."""
-    chance = random.Random(seed)
-    cells = new_cells()
-    narrow, usual = Emulator(WIDTH, HEIGHT), Emulator(WIDTH, HEIGHT)
-    for _ in range(30):
-        data = painting(chance)
-        usual.feed(data.encode())
-        with monkeypatch.context() as patch:
-            patch.setattr(pyte.screens, "wcwidth", lambda text: min(1, len(text)))
-            # A mark of its own would take a cell. This terminal drops it.
-            narrow.feed(cells.reduce(data).replace("\u0301", "").encode())
-    for _, _, one, other in differences(narrow, usual):
-        assert (one.text == " " and not other.text) or other.text == "\xe9"
+    for seed in seeds(50):
+        chance = random.Random(seed)
+        cells = new_cells()
+        narrow, usual = Emulator(WIDTH, HEIGHT), Emulator(WIDTH, HEIGHT)
+        for _ in range(30):
+            data = painting(chance)
+            usual.feed(data.encode())
+            with monkeypatch.context() as patch:
+                patch.setattr(pyte.screens, "wcwidth", lambda text: min(1, len(text)))
+                # A mark of its own would take a cell. This terminal drops it.
+                narrow.feed(cells.reduce(data).replace("\u0301", "").encode())
+        for _, _, one, other in differences(narrow, usual):
+            assert (one.text == " " and not other.text) or other.text == "\xe9"
 
 
 def painted_rows(rows: list[str]) -> str:
@@ -104,21 +105,21 @@ def some_row(chance: random.Random) -> str:
 
 
 @pytest.mark.parametrize("abilities", [ALL, Abilities(moves_rows=True)], ids=["all", "rows"])
-@pytest.mark.parametrize("seed", range(30))
-def test_the_terminal_shows_rows_that_moved(seed: int, abilities: Abilities) -> None:
-    chance = random.Random(seed)
-    cells = TerminalCells(abilities)
-    cells.resize(*LARGE)
-    whole, reduced, moves = Emulator(*LARGE), Emulator(*LARGE), 0
-    rows = [some_row(chance) for _ in range(LARGE[1])]
-    for _ in range(10):
-        moves += paint_both(painted_rows(rows), cells, whole, reduced).count("\x1b[r")
-        by, top, end = chance.randint(1, 6), chance.randint(0, 5), chance.randint(18, LARGE[1])
-        new = [some_row(chance) for _ in range(by)]
-        part = rows[top:end]
-        part = new + part[:-by] if chance.random() < 0.5 else part[by:] + new
-        rows = [*rows[:top], *part, *rows[end:]]
-    assert moves > 5
+def test_the_terminal_shows_rows_that_moved(abilities: Abilities) -> None:
+    for seed in seeds(30):
+        chance = random.Random(seed)
+        cells = TerminalCells(abilities)
+        cells.resize(*LARGE)
+        whole, reduced, moves = Emulator(*LARGE), Emulator(*LARGE), 0
+        rows = [some_row(chance) for _ in range(LARGE[1])]
+        for _ in range(10):
+            moves += paint_both(painted_rows(rows), cells, whole, reduced).count("\x1b[r")
+            by, top, end = chance.randint(1, 6), chance.randint(0, 5), chance.randint(18, LARGE[1])
+            new = [some_row(chance) for _ in range(by)]
+            part = rows[top:end]
+            part = new + part[:-by] if chance.random() < 0.5 else part[by:] + new
+            rows = [*rows[:top], *part, *rows[end:]]
+        assert moves > 5
 
 
 def test_the_terminal_moves_rows_itself() -> None:
@@ -136,15 +137,15 @@ def test_the_terminal_moves_rows_itself() -> None:
 
 
 @pytest.mark.parametrize("kind", [Kind.TMUX_3_3, Kind.SCREEN])
-@pytest.mark.parametrize("seed", range(30))
-def test_drawn_lines_show_what_was_painted(seed: int, kind: Kind) -> None:
-    chance = random.Random(seed)
-    repeats_ascii = kind == Kind.TMUX_3_3
-    cells = new_cells(Abilities(repeats_ascii=repeats_ascii, draws_lines=True))
-    whole, reduced, lines = Emulator(WIDTH, HEIGHT, kind), Emulator(WIDTH, HEIGHT, kind), 0
-    for _ in range(30):
-        lines += paint_both(painting(chance), cells, whole, reduced).count("\x1b(0")
-    assert lines
+def test_drawn_lines_show_what_was_painted(kind: Kind) -> None:
+    for seed in seeds(30):
+        chance = random.Random(seed)
+        repeats_ascii = kind == Kind.TMUX_3_3
+        cells = new_cells(Abilities(repeats_ascii=repeats_ascii, draws_lines=True))
+        whole, reduced, lines = Emulator(WIDTH, HEIGHT, kind), Emulator(WIDTH, HEIGHT, kind), 0
+        for _ in range(30):
+            lines += paint_both(painting(chance), cells, whole, reduced).count("\x1b(0")
+        assert lines
 
 
 def test_equal_characters_are_repeated() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from support.seeds import seeds
 
 from locktop.tui.terminal.sgr import DEFAULT, Attributes, apply, blank, change
 
@@ -14,17 +15,17 @@ CODES = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", range(50))
-def test_a_change_gives_the_wanted_style(seed: int) -> None:
-    chance = random.Random(seed)
-    style = DEFAULT
-    for _ in range(100):
-        wanted = apply(style, ";".join(chance.choices(CODES, k=chance.randrange(1, 4))))
-        assert wanted is not None
-        if wanted != style:
-            sequence = change(style, wanted)
-            assert apply(style, sequence[2:-1]) == wanted
-        style = wanted
+def test_a_change_gives_the_wanted_style() -> None:
+    for seed in seeds(50):
+        chance = random.Random(seed)
+        style = DEFAULT
+        for _ in range(100):
+            wanted = apply(style, ";".join(chance.choices(CODES, k=chance.randrange(1, 4))))
+            assert wanted is not None
+            if wanted != style:
+                sequence = change(style, wanted)
+                assert apply(style, sequence[2:-1]) == wanted
+            style = wanted
 
 
 @pytest.mark.parametrize("odd", ["53", "38;9", "38;2;1", "58;5;1"])

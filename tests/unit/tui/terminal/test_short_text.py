@@ -6,6 +6,7 @@ import random
 
 import pytest
 from support.emulator import Emulator, Kind, differences
+from support.seeds import seeds
 
 from locktop.tui.terminal.description import Abilities
 from locktop.tui.terminal.short_text import ASCII_SET, shorten
@@ -20,22 +21,24 @@ WIDTH = 100
 
 
 @pytest.mark.parametrize("kind", ABILITIES)
-@pytest.mark.parametrize("seed", range(20))
-def test_the_cells_are_the_same(kind: Kind, seed: int) -> None:
-    chance = random.Random(seed)
-    reduced, wanted = Emulator(WIDTH, 20, kind), Emulator(WIDTH, 20, kind)
-    for _ in range(20):
-        parts = [chance.choice("─█ qBb0(") * chance.choice((1, 3, 4, 5, 6, 9)) for _ in range(10)]
-        text = "".join(parts)
-        short = shorten(text, ABILITIES[kind])
-        assert len(short.encode()) <= len(text.encode())
-        # The characters come in any pieces.
-        at = chance.randrange(len(short.encode()) + 1)
-        reduced.feed(short.encode()[:at])
-        reduced.feed(short.encode()[at:] + b"\r\n")
-        wanted.feed(f"{text}\r\n".encode())
-        assert differences(reduced, wanted) == []
-        assert not reduced.draws
+def test_the_cells_are_the_same(kind: Kind) -> None:
+    for seed in seeds(20):
+        chance = random.Random(seed)
+        reduced, wanted = Emulator(WIDTH, 20, kind), Emulator(WIDTH, 20, kind)
+        for _ in range(20):
+            parts = [
+                chance.choice("─█ qBb0(") * chance.choice((1, 3, 4, 5, 6, 9)) for _ in range(10)
+            ]
+            text = "".join(parts)
+            short = shorten(text, ABILITIES[kind])
+            assert len(short.encode()) <= len(text.encode())
+            # The characters come in any pieces.
+            at = chance.randrange(len(short.encode()) + 1)
+            reduced.feed(short.encode()[:at])
+            reduced.feed(short.encode()[at:] + b"\r\n")
+            wanted.feed(f"{text}\r\n".encode())
+            assert differences(reduced, wanted) == []
+            assert not reduced.draws
 
 
 @pytest.mark.parametrize(
