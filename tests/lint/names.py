@@ -35,12 +35,23 @@ _C_TEXT = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|/\*.*?\*/|//[^
 #: Private names that tests may read, each with the reason.
 PRIVATE_NAMES = {
     "_background_screens": "Textual has no public way to the screens below a transparent one",
-    "_context": "Textual has no public way to handle a message as another widget does",
+    "_batch_count": "Textual has no public way to whether an app draws nothing yet",
+    "_callbacks": "Textual has no public way to changes that a screen will draw",
     "_character_to_key": "Textual has no public way from a character to the name of its key",
     "_compositor": "Textual has no public way to the lines of the screen",
+    "_context": "Textual has no public way to handle a message as another widget does",
     "_current_frames": "the documented function of sys",
+    "_dirty_widgets": "Textual has no public way to changes that a screen will draw",
     "_driver": "Textual has no public way to the driver of an app",
     "_exit": "the documented function of os",
+    "_layout_required": "Textual has no public way to changes that a screen will draw",
+    "_on_timer_update": "Textual has no public way to draw without its timer",
+    "_parse_rules": "Textual has no public way to share parsed styles",
+    "_ready": "asyncio has no public way to the callbacks that are due",
+    "_recompose_required": "Textual has no public way to changes that a screen will draw",
+    "_repaint_required": "Textual has no public way to changes that a screen will draw",
+    "_scroll_required": "Textual has no public way to changes that a screen will draw",
+    "_variables": "Textual has no public way to the variables of its styles",
 }
 #: Documented methods and attributes of every NamedTuple.
 OF_NAMED_TUPLES = {"_asdict", "_fields", "_make", "_replace"}

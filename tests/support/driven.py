@@ -21,6 +21,7 @@ from locktop.tui.widgets.details import Details
 from locktop.tui.widgets.item_list import ItemList
 from locktop.tui.widgets.strip_cache import CURSOR, CURSOR_ELSEWHERE
 from support.feed import HandFeed, strips_of, text_of
+from support.settled import wait_until_drawn
 
 #: A guard against changes that never come; a machine with a load of twenty takes long.
 PATIENCE_S = 300.0
@@ -28,8 +29,7 @@ PATIENCE_S = 300.0
 
 async def settle(pilot: Pilot[int]) -> None:
     """Wait until a screen has drawn all changes: a layout may cause another layout."""
-    for _ in range(3):
-        await pilot.pause()
+    await wait_until_drawn(pilot.app)
 
 
 async def says(app: ThemedApp[int], pilot: Pilot[int], text: str) -> None:
