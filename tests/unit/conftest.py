@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from support import shared_file
+from support.parsed_styles import keep_parsed
 from support.settled import use_turns
 
 from locktop.collector.shm.segment import SharedMemory
@@ -18,8 +19,9 @@ from locktop.collector.shm.segment import SharedMemory
 
 @pytest.fixture(autouse=True)
 def settled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A key or a pause ends when the screen has done all work."""
+    """A key or a pause ends when the screen has done all work. Apps share parsed styles."""
     use_turns(monkeypatch)
+    keep_parsed(monkeypatch)
 
 
 @pytest.fixture(scope="module", autouse=True)
