@@ -2,27 +2,49 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import pairwise, product
 
 import pytest
 from msgspec.structs import replace
 from support.driven import opened, row_under_cursor
-from support.thoroughness import some
 from unit.builders import records, scenarios
 
 from locktop.collector.model import Held, Kind, ThreadState
 from locktop.collector.recording.history import History
-from locktop.tui.monitor_views import VIEWS
+from locktop.tui.monitor_views import VIEWS, MonitorView
+
+SIZES = [(80, 24), (120, 40), (200, 60), (40, 12)]
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60), (40, 12)], ids=str)
+def walk_over_all_pairs() -> list[MonitorView]:
+    """Return views in an order in which each view follows each view once."""
+    walk = []
+    for number, view in enumerate(VIEWS, 1):
+        walk.append(view)
+        for other in VIEWS[number:]:
+            walk += [view, other]
+    return [*walk, VIEWS[0]]
+
+
+def test_the_walk_has_all_pairs_once() -> None:
+    assert sorted(
+        VIEWS.index(a) * 100 + VIEWS.index(b) for a, b in pairwise(walk_over_all_pairs())
+    ) == [a * 100 + b for a, b in product(range(len(VIEWS)), repeat=2)]
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
 async def test_each_digit_opens_its_view_from_other_views(size: tuple[int, int]) -> None:
+    """Each size has a part of all pairs of views."""
+    walk = walk_over_all_pairs()
+    part = -(-len(walk) // len(SIZES))
+    begin = SIZES.index(size) * part
     history = History()
     for second in range(3):
         history.add(scenarios.calls(second), (1_700_000_000 + second) * 10**9)
     async with opened(scenarios.calls(3), size=size, moments=history) as screen:
-        for before, view in some([*product(VIEWS, VIEWS)], 30):
-            await screen.keys(before.digit, view.digit)
+        await screen.keys(walk[begin].digit)
+        for before, view in pairwise(walk[begin : begin + part + 1]):
+            await screen.keys(view.digit)
             if view.name != "inside":  # which needs a chosen lock
                 assert f"[{view.digit} " in screen.first, (before.name, view.name, screen.text)
         await screen.keys("2")
