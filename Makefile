@@ -72,7 +72,7 @@ false-alarms: setup
 	PYTHONPATH=tests $(BIN)/python -m false_alarms --runs $(RUNS) $(if $(SEED),--seed $(SEED))
 
 # Random changes to the code, one at a time: the unit tests must notice 90 of 100 (tests/mutants). PART is
-# analysis, reader or account; SEED repeats a choice.
+# a part of tests/README.md; SEED repeats a choice.
 MUTANTS ?= 100
 .PHONY: mutants
 mutants: setup
@@ -310,7 +310,7 @@ ROUNDS_OF_FUZZ ?= 5000
 FROM ?= 1000
 fuzz: setup
 	LOCKTOP_FUZZ=$(ROUNDS_OF_FUZZ):$(FROM) $(BIN)/pytest tests/fuzz
-	LOCKTOP_THOROUGH=1 $(BIN)/pytest tests/unit/shm tests/unit/recording tests/unit/tui/screens
+	LOCKTOP_THOROUGH=1 $(BIN)/pytest tests/unit/shm tests/unit/recording
 
 # A coverage-guided search for recordings or streams that break the reader. Faults and new inputs go to
 # build/.
