@@ -60,7 +60,7 @@ class Extension:
         section: returns the part of a snapshot that the extension brings.
         stage: the last stage of each scan of a live process, which may fill in the section.
         report: yields the lines of its part of the text report, for a number of columns.
-        formats: returns formats of ``locktop snapshot``, each an OutputFormat (export/formats.py).
+        formats: returns formats of ``locktop snapshot``, each an OutputFormat (render/formats.py).
     """
 
     def __init__(

@@ -31,7 +31,7 @@ def lengths(source: str) -> Iterator[Fault]:
     for node in syntax_nodes(source):
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
-        if (count := (node.end_lineno or 0) - node.lineno) >= MAX_FUNCTION:
+        if (count := (node.end_lineno or 0) - node.lineno + 1) > MAX_FUNCTION:
             yield Fault(node.lineno, f"{count} lines in {node.name}()")
 
 

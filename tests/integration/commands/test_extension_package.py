@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,23 +17,31 @@ from support.targets import StartTarget, Target
 PAGE = ROOT / "docs/extensions.md"
 
 
-def files_of_page() -> Iterator[tuple[str, str]]:
+def code_of_page() -> list[str]:
     blocks = re.findall(r":\n\n((?:    .*\n|\n)+)", PAGE.read_text())
-    for name, block in zip(("pyproject.toml", "locktop_crews.py"), blocks, strict=True):
-        yield name, textwrap.dedent(block).strip() + "\n"
+    return [textwrap.dedent(block).strip() + "\n" for block in blocks]
 
 
 def install(folder: Path) -> dict[str, str]:
     """Install the package in a folder; return the environment in which Python finds it."""
     source, installed = folder / "source", folder / "installed"
     source.mkdir()
-    for name, text in files_of_page():
-        (source / name).write_text(text)
+    _, description, module = code_of_page()
+    (source / "pyproject.toml").write_text(description)
+    (source / "locktop_crews.py").write_text(module)
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps"]
     subprocess.run(
         [*pip, "--no-build-isolation", "--target", str(installed), str(source)], check=True
     )
     return {"PYTHONPATH": str(installed)}
+
+
+def name_entry_point(folder: Path, name: str, value: str) -> None:
+    """Make a folder look as if a package with an entry point were installed there."""
+    metadata = folder / f"{name}-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text(f"[locktop.extensions]\n{name} = {value}\n")
 
 
 def waiting_threads(start_target: StartTarget) -> Target:
@@ -89,6 +96,18 @@ def test_a_recording_keeps_the_section_and_a_reader_without_the_extension_leaves
     assert "crews" not in json.loads(done.stdout)
 
 
+def test_the_short_example_brings_a_format(start_target: StartTarget, tmp_path: Path) -> None:
+    target = waiting_threads(start_target)
+    (tmp_path / "waiters.py").write_text(code_of_page()[0])
+    name_entry_point(tmp_path, "waiters", "waiters:EXTENSION")
+    done = tool.run_alone(
+        "snapshot", "-p", target.pid, "--format", "waiters",
+        environment={"PYTHONPATH": str(tmp_path)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()
+
+
 @pytest.mark.parametrize(
     ("value", "said"),
     [
@@ -104,10 +123,7 @@ def test_an_extension_that_cannot_be_used_is_left_out_with_one_line(
     made = "from locktop.collector.extension import Extension\nEXTENSION = Extension(name={!r})\n"
     (tmp_path / "clash.py").write_text(made.format("whatif"))
     (tmp_path / "field.py").write_text(made.format("threads"))
-    metadata = tmp_path / "wrong-1.0.dist-info"
-    metadata.mkdir()
-    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: wrong\nVersion: 1.0\n")
-    (metadata / "entry_points.txt").write_text(f"[locktop.extensions]\nwrong = {value}\n")
+    name_entry_point(tmp_path, "wrong", value)
     done = tool.run_alone("list", environment={"PYTHONPATH": str(tmp_path)})
     assert done.returncode == 0
     assert done.stderr == f"locktop: extension wrong left out: {said}\n"
