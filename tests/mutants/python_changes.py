@@ -45,7 +45,12 @@ class _Source:
         ]
 
     def changes(self, node: ast.AST) -> Iterator[Change]:
-        """Yield the changes of a node and of the nodes in it, but of no types."""
+        """Yield the changes of a node and of the nodes in it, but of no types and no f-strings.
+
+        Python 3.11 does not say where the parts of an f-string stand.
+        """
+        if isinstance(node, ast.JoinedStr):
+            return
         yield from self._own_changes(node)
         for name, value in ast.iter_fields(node):
             if name in ("annotation", "returns", "type_params"):
