@@ -135,19 +135,8 @@ def _cells(screen: Screen) -> list[Strip]:
     return strips_of(screen.app)[2:-1]
 
 
-@pytest.mark.parametrize(
-    ("size", "keys"),
-    [
-        ((80, 24), ()),
-        ((120, 40), ()),
-        ((200, 60), ()),
-        ((80, 24), ("tab",)),
-        ((200, 60), ("enter",)),
-        ((120, 40), ("i",)),
-        ((80, 24), ("s", "S")),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)], ids=str)
+@pytest.mark.parametrize("keys", [(), ("tab",), ("enter",), ("i",), ("s", "S")], ids=str)
 async def test_a_replay_is_the_live_screen_cell_by_cell(
     size: tuple[int, int], keys: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
