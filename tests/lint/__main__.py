@@ -14,7 +14,7 @@ from pathlib import Path
 from support.documents import ROOT, documents
 from support.source_texts import PYTHON, C, source_files
 
-from lint import commands, english, names, references, source_tree, target_list
+from lint import columns, commands, english, names, references, source_tree, target_list
 from lint.finding import Finding, in_file
 
 ROOTS = ("collector", "tui", "bench", "native", "tests")
@@ -22,6 +22,8 @@ ROOTS = ("collector", "tui", "bench", "native", "tests")
 PRODUCT = ("collector", "tui")
 CHANGELOG = Path("CHANGELOG.md")
 TARGETS = Path("tests/targets/README.md")
+#: The page with the columns of the lists.
+SCREEN = Path("docs/screen.md")
 #: Documents whose inline code must be identifiers of the sources.
 INTERNALS = Path("docs/internals")
 
@@ -46,6 +48,7 @@ def _of_documents() -> Iterator[Finding]:
             yield from in_file(path, english.of_changelog(text))
         if path.is_relative_to(INTERNALS):
             yield from in_file(path, references.missing_identifiers(text))
+    yield from in_file(SCREEN, columns.missing_columns((ROOT / SCREEN).read_text()))
     yield from in_file(TARGETS, target_list.faults((ROOT / TARGETS).read_text()))
 
 
