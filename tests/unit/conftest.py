@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support import shared_file
@@ -15,6 +16,7 @@ from support.parsed_styles import keep_parsed
 from support.settled import use_turns
 
 from locktop.collector.shm.segment import SharedMemory
+from locktop.collector.symbols.resolver import Resolver
 
 
 @pytest.fixture(autouse=True)
@@ -53,6 +55,22 @@ def files_closed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         with suppress(OSError):  # the descriptor is closed
             if os.path.samestat(status, os.fstat(memory.fd)):
                 memory.close()
+
+
+@pytest.fixture(autouse=True)
+def resolvers_closed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """End the threads that read names: a later test may scan this process with all its waits."""
+    opened: list[Resolver] = []
+    make = Resolver.__init__
+
+    def made(resolver: Resolver, *values: Any, **named: Any) -> None:
+        make(resolver, *values, **named)
+        opened.append(resolver)
+
+    monkeypatch.setattr(Resolver, "__init__", made)
+    yield
+    for resolver in opened:
+        resolver.close()
 
 
 @pytest.fixture
