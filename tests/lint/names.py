@@ -23,7 +23,8 @@ NAMED_FOLDERS = ("native/bench", "native/demo", "native/portable", "native/src")
 FINISHED = (
     "collector/analysis", "collector/config", "collector/extensions/bench",
     "collector/extensions/watch", "collector/linux", "collector/model",
-    "collector/render/profiles", "collector/shm", "collector/sources", "collector/symbols",
+    "collector/render/profiles", "collector/render/words", "collector/shm", "collector/sources",
+    "collector/symbols",
 )  # fmt: skip
 #: Variables that do not say what they hold.
 VAGUE_VARIABLES = {"found", "one", "at", "of", "known", "told", "made"}

@@ -120,7 +120,7 @@ def no_deadlock(index: SnapshotIndex) -> str:
         holders, verb = ("holders", "are") if several else ("holder", "is")
         return f"No deadlock is found, but the {holders} of what {many} for {verb} not known."
     if snapshot.threads_elsewhere:
-        others = elsewhere.of_holders(snapshot)
+        others = elsewhere.holder_names(snapshot)
         return f"No deadlock is found. Held by another process: {others}."
     if snapshot.is_sampled:
         return "No deadlock is found. Potential deadlocks of a sampled process are not known."

@@ -22,8 +22,8 @@ _BY_KIND = ("condition", "semaphore", "futex")
 
 def waiters(snapshot: Snapshot) -> list[Thread]:
     """Return the threads that wait amid work, the longest wait first."""
-    found = [thread for thread in snapshot.threads if _is_amid_work(snapshot, thread)]
-    return sorted(found, key=_longest_first)
+    waiting = [thread for thread in snapshot.threads if _is_amid_work(snapshot, thread)]
+    return sorted(waiting, key=_longest_first)
 
 
 def _is_amid_work(snapshot: Snapshot, thread: Thread) -> bool:

@@ -21,8 +21,8 @@ def divided(
         width: cells of a duration, None for text.
     """
     behind_s = unheld_s = 0.0
-    for one, wait_s in blame:
-        if one.is_unheld:
+    for entry, wait_s in blame:
+        if entry.is_unheld:
             unheld_s += wait_s
         else:
             behind_s += wait_s

@@ -90,14 +90,14 @@ class _Layout:
         """Return the rows below an open row."""
         if not row.name:
             return self.below(row.key, row.waiters[0].waiters, row.depth + 1)
-        found = [
-            BlockingRow(("thread", one.tid), row.depth + 1, waiters=(one,))
-            for one in row.waiters[:MAX_INSIDE]
+        rows = [
+            BlockingRow(("thread", waiter.tid), row.depth + 1, waiters=(waiter,))
+            for waiter in row.waiters[:MAX_INSIDE]
         ]
-        left_out = len(row.waiters) - len(found)
+        left_out = len(row.waiters) - len(rows)
         if left_out:
-            found.append(BlockingRow(("more", *row.key), row.depth + 1, left_out=left_out))
-        return found[::-1]
+            rows.append(BlockingRow(("more", *row.key), row.depth + 1, left_out=left_out))
+        return rows[::-1]
 
     def below(
         self, parent: tuple[Hashable, ...], tids: Sequence[int], depth: int
@@ -117,16 +117,16 @@ class _Layout:
                 single += waiters
                 continue
             key = (_FAN, parent, lock, name)
-            named = common_name([self._name(one.tid) for one in waiters])
+            named = common_name([self._name(waiter.tid) for waiter in waiters])
             row = BlockingRow(
                 key, depth, waiters=tuple(waiters), name=named, is_open=self._is_open(key)
             )
-            entries.append((sum([self._waited_s(one) for one in waiters]), row))
-        for one in single:
-            thread_key = ("thread", one.tid)
-            opened = self._is_open(thread_key) if one.waiters else None
-            row = BlockingRow(thread_key, depth, waiters=(one,), is_open=opened)
-            entries.append((self._waited_s(one), row))
+            entries.append((sum([self._waited_s(waiter) for waiter in waiters]), row))
+        for waiter in single:
+            thread_key = ("thread", waiter.tid)
+            opened = self._is_open(thread_key) if waiter.waiters else None
+            row = BlockingRow(thread_key, depth, waiters=(waiter,), is_open=opened)
+            entries.append((self._waited_s(waiter), row))
         entries.sort(key=lambda entry: (entry[0], -entry[1].waiters[0].tid))
         return [row for _, row in entries]
 

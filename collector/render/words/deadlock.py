@@ -67,8 +67,8 @@ def who_for_whom(deadlocks: Sequence[Deadlock]) -> tuple[int, str]:
     waits for itself. A thread in no cycle waits for something that no thread is left to give."""
     count = len({edge.tid for deadlock in deadlocks for edge in deadlock.cycle})
     selves = "itself" if count == 1 else "themselves"
-    found = {_whom(deadlock.cycle, selves) for deadlock in deadlocks}
-    return count, " or ".join(word for word in (_OTHERS, selves, _NOBODY) if word in found)
+    awaited = {_whom(deadlock.cycle, selves) for deadlock in deadlocks}
+    return count, " or ".join(word for word in (_OTHERS, selves, _NOBODY) if word in awaited)
 
 
 def _whom(cycle: Sequence[DeadlockEdge], selves: str) -> str:
@@ -94,7 +94,7 @@ def headline(report: DeadlockReport) -> str:
 
 
 def _more(report: DeadlockReport) -> str:
-    count = sum(one.tid not in report.waiters for one in report.behind)
+    count = sum(follower.tid not in report.waiters for follower in report.behind)
     if not count and not report.behind_in_part:
         return ""
     be = "was" if report.ended else "is"
@@ -161,11 +161,13 @@ def waits_for(report: DeadlockReport, member: Member | Follower) -> str:
 def alike(report: DeadlockReport) -> tuple[tuple[Follower, ...], ...]:
     """Return the threads that are stuck behind. Threads of one pool that wait at one source
     location for one lock are together, the longest wait first."""
-    found: dict[object, list[Follower]] = {}
-    for one in report.behind:
-        at = full_location(one.at) if one.at is not None else ""
-        found.setdefault((one.waits_for, at, family(one.name)), []).append(one)
-    return tuple(map(tuple, found.values()))
+    groups: dict[object, list[Follower]] = {}
+    for follower in report.behind:
+        location = full_location(follower.at) if follower.at is not None else ""
+        groups.setdefault((follower.waits_for, location, family(follower.name)), []).append(
+            follower
+        )
+    return tuple(map(tuple, groups.values()))
 
 
 def followers(report: DeadlockReport, group: Sequence[Follower]) -> tuple[str, str, str]:
@@ -175,9 +177,9 @@ def followers(report: DeadlockReport, group: Sequence[Follower]) -> tuple[str, s
     what = waits_for(report, first)
     if not many:
         return thread(report, first.tid), f"waits for {what}", f"for {lasts}"
-    tids = ", ".join(str(one.tid) for one in group[:_MAX_TIDS])
+    tids = ", ".join(str(follower.tid) for follower in group[:_MAX_TIDS])
     more = f" and {len(group) - _MAX_TIDS} more" if len(group) > _MAX_TIDS else ""
-    name = common_name([one.name for one in group])
+    name = common_name([follower.name for follower in group])
     who = f"{counted(len(group), 'thread')} ({name}: {tids}{more})"
     return who, f"wait for {what}", f"for {lasts if first.is_lower_bound else f'up to {lasts}'}"
 
@@ -222,7 +224,7 @@ def holder_activity(report: DeadlockReport, member: Member) -> str:
 def has(
     report: DeadlockReport,
     taken: Taken,
-    of: Member,
+    holder: Member,
     location: Callable[[Frame], str] = full_location,
 ) -> str:
     """Return a held lock, its hold time and source location, and the threads that want it."""
@@ -231,7 +233,7 @@ def has(
         parts.append(f" for {duration(taken.duration_s)}")
     if taken.at is not None:
         parts.append(f", taken in {location(taken.at)}")
-    wanted = [tid for tid in taken.wanted_by if tid != of.tid]
+    wanted = [tid for tid in taken.wanted_by if tid != holder.tid]
     # Threads of the cycle come first: the lock matters because of them.
     wanted.sort(key=lambda tid: all(member.tid != tid for member in report.circle))
     if wanted:
@@ -250,25 +252,25 @@ def threads(report: DeadlockReport, tids: Sequence[int]) -> str:
 
 def avoiding(report: DeadlockReport) -> Iterator[str]:
     """Yield what would have avoided it: the order of the locks, then what to change for it."""
-    found = report.avoidance
+    avoidance = report.avoidance
     if report.waiters:
         semaphore = lock(report.circle[0].waits_for)
         yield f"Post each unit of {semaphore} on every way out of the code that took it."
         return
-    if found.remedy is Remedy.GIVE_BACK:
+    if avoidance.remedy is Remedy.GIVE_BACK:
         yield _given_back(report)
         return
-    if found.remedy is Remedy.NONE or (found.change is None and not found.order):
+    if avoidance.remedy is Remedy.NONE or (avoidance.change is None and not avoidance.order):
         yield "No order of locks would avoid it: these threads do not wait for locks alone."
         return
-    order = ", then ".join(_lock_of(report, id_) for id_ in found.order)
-    if found.remedy is Remedy.ONE_LOCATION:
+    order = ", then ".join(_lock_of(report, id_) for id_ in avoidance.order)
+    if avoidance.remedy is Remedy.ONE_LOCATION:
         yield f"{_ONE_LOCATION}: {order}."
-    elif found.remedy is Remedy.ORDER:
+    elif avoidance.remedy is Remedy.ORDER:
         yield f"Take {order}."
-    if found.change is not None:
-        yield _CHANGES[found.remedy](report, found.change)
-    if found.remedy is Remedy.ORDER:
+    if avoidance.change is not None:
+        yield _CHANGES[avoidance.remedy](report, avoidance.change)
+    if avoidance.remedy is Remedy.ORDER:
         yield _reason(report)
 
 
@@ -277,36 +279,36 @@ def _reordered(report: DeadlockReport, step: LockingStep) -> str:
     kept = threads(report, report.avoidance.others)
     does = "does" if len(report.avoidance.others) == 1 else "do"
     return (
-        f"{kept} {does}. {thread(report, step.tid)} takes {first} first{_at(step.has_at)} and then"
-        f" wants {second}{_at(step.wants_at)}. This thread would have to take {second} before"
-        f" {first}, or release {first} before it wants {second}."
+        f"{kept} {does}. {thread(report, step.tid)} takes {first} first{_site(step.has_at)} and"
+        f" then wants {second}{_site(step.wants_at)}. This thread would have to take {second}"
+        f" before {first}, or release {first} before it wants {second}."
     )
 
 
 def _ruled(report: DeadlockReport, step: LockingStep) -> str:
-    held, wanted = _at(step.has_at), _at(step.wants_at)
+    held, wanted = _site(step.has_at), _site(step.wants_at)
     return f"Each thread holds its first lock{held} and wants the second{wanted}."
 
 
 def _once(report: DeadlockReport, step: LockingStep) -> str:
     name = _lock_of(report, step.has)
     return (
-        f"{thread(report, step.tid)} took {name}{_at(step.has_at)} and wants it"
-        f" again{_at(step.wants_at)}. A function that is called with the lock held should not take"
-        " it; or release the lock before that call."
+        f"{thread(report, step.tid)} took {name}{_site(step.has_at)} and wants it"
+        f" again{_site(step.wants_at)}. A function that is called with the lock held should not"
+        " take it; or release the lock before that call."
     )
 
 
 def _released(report: DeadlockReport, step: LockingStep) -> str:
-    found = report.locks.get(step.has)
+    entry = report.locks.get(step.has)
     name = _lock_of(report, step.has)
-    if found is not None and found.kind is Kind.ONCE:
+    if entry is not None and entry.kind is Kind.ONCE:
         change = "A once routine should not wait for a thread that may call the routine"
     else:
         change = f"Release {name} before that wait"
     return (
-        f"{thread(report, step.tid)} took {name}{_at(step.has_at)} and holds it while it"
-        f" waits{_at(step.wants_at)}. {change}."
+        f"{thread(report, step.tid)} took {name}{_site(step.has_at)} and holds it while it"
+        f" waits{_site(step.wants_at)}. {change}."
     )
 
 
@@ -324,8 +326,8 @@ def _given_back(report: DeadlockReport) -> str:
             " process forks (pthread_atfork)."
         )
     return (
-        f"{thread(report, member.held_by)} took {lock(member.waits_for)}{_at(member.taken_at)} and"
-        " ended. A thread should release its locks before it ends, also if it is cancelled."
+        f"{thread(report, member.held_by)} took {lock(member.waits_for)}{_site(member.taken_at)}"
+        " and ended. A thread should release its locks before it ends, also if it is cancelled."
         + " A robust mutex goes to the next waiter, which gets EOWNERDEAD."
         * (member.waits_for.kind is Kind.MUTEX)
     )
@@ -364,11 +366,11 @@ def _closed_it(report: DeadlockReport) -> bool:
 
 
 def _lock_of(report: DeadlockReport, id_: int) -> str:
-    found = report.locks.get(id_)
-    return lock(found) if found is not None else f"lock {id_}"
+    entry = report.locks.get(id_)
+    return lock(entry) if entry is not None else f"lock {id_}"
 
 
-def _at(frame: Frame | None) -> str:
+def _site(frame: Frame | None) -> str:
     return f" (in {full_location(frame)})" if frame is not None else ""
 
 

@@ -32,9 +32,9 @@ def full_name(thread: ThreadElsewhere) -> str:
     return name if has_id else f"{name} (thread {thread.tid})"
 
 
-def of_holders(snapshot: Snapshot) -> str:
+def holder_names(snapshot: Snapshot) -> str:
     """Return the names of all such holders: ``convert 4802 and httpd 4803``, "" for none."""
-    names = list(dict.fromkeys(short_name(one) for one in snapshot.threads_elsewhere))
+    names = list(dict.fromkeys(short_name(thread) for thread in snapshot.threads_elsewhere))
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 

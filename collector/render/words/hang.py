@@ -73,21 +73,21 @@ def groups(snapshot: Snapshot) -> list[HungThreads]:
     locks = {lock.id: lock for lock in snapshot.locks}
     threads = {thread.tid: thread for thread in snapshot.threads}
     unobserved = {wait.tid: wait for wait in snapshot.unobserved_waits}
-    of = partial(_described, snapshot, locks, threads)
-    found: dict[object, list[HungThreads]] = {}
+    describe = partial(_described, snapshot, locks, threads)
+    by_wait: dict[object, list[HungThreads]] = {}
     for tid in hang.tids:
         if tid in threads:
-            one = of(threads[tid], unobserved.get(tid))
-            found.setdefault((one.what, one.where, one.changed), []).append(one)
+            hung = describe(threads[tid], unobserved.get(tid))
+            by_wait.setdefault((hung.what, hung.where, hung.changed), []).append(hung)
     joined = [
         HungThreads(
-            threads=tuple(thread for one in alike for thread in one.threads),
+            threads=tuple(thread for part in alike for thread in part.threads),
             what=alike[0].what,
             frame=alike[0].frame,
             stack=alike[0].stack,
             changed=alike[0].changed,
         )
-        for alike in found.values()
+        for alike in by_wait.values()
     ]
     return sorted(
         joined, key=lambda group: (group.threads[0].tid not in hang.calls, -len(group.threads))
@@ -125,11 +125,11 @@ def whom(snapshot: Snapshot, process: str = "") -> str:
     """Return "all 5 threads of pool 4711 wait for each other, for 12 s"."""
     hang = snapshot.hang
     assert hang is not None
-    count, of = len(hang.tids), f" of {process}" if process else ""
+    count, owner = len(hang.tids), f" of {process}" if process else ""
     lasts = lasting(hang.since_s, hang.is_lower_bound)
     if count == 1:
-        return f"the only thread{of} waits for what no thread is left to give, for {lasts}"
-    return f"all {count} threads{of} wait for each other, for {lasts}"
+        return f"the only thread{owner} waits for what no thread is left to give, for {lasts}"
+    return f"all {count} threads{owner} wait for each other, for {lasts}"
 
 
 def lines(snapshot: Snapshot) -> Iterator[str]:
@@ -197,7 +197,7 @@ def _described(
 def _missing(snapshot: Snapshot, wait: Wait) -> str:
     """Return how many threads a barrier misses, and which threads of the process have ended."""
     waits = [thread.waiting_for for thread in snapshot.threads if thread.waiting_for is not None]
-    here = sum(one.lock == wait.lock for one in waits)
+    here = sum(other.lock == wait.lock for other in waits)
     ended = [thread.name or str(thread.tid) for thread in snapshot.threads if not thread.alive]
     verb = "has" if len(ended) == 1 else "have"
     named = f"; {', '.join(ended)} {verb} ended" if 0 < len(ended) <= _MAX_NAMED else ""

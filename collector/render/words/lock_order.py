@@ -10,30 +10,36 @@ from locktop.collector.model import OrderCycle, Snapshot
 NEED_NOT = "which may never happen"
 
 
-def cycle(found: OrderCycle) -> str:
+def cycle(order_cycle: OrderCycle) -> str:
     """Return the number of locks of a cycle, its confidence, and what is not known."""
-    why = f": {found.why}" if found.why else ""
-    count = len(found.edges)
+    why = f": {order_cycle.why}" if order_cycle.why else ""
+    count = len(order_cycle.edges)
     return (
         f"{count} lock{'s' * (count != 1)} taken in different orders,"
-        f" {found.confidence} confidence{why}"
+        f" {order_cycle.confidence} confidence{why}"
     )
 
 
-def ways(found: OrderCycle) -> str:
+def ways(order_cycle: OrderCycle) -> str:
     """Return how many other stacks lead to the cycle, "" if none do."""
-    if not found.ways:
+    if not order_cycle.ways:
         return ""
-    count = f"{len(found.ways)} or more" if found.ways_left_out else f"{len(found.ways)}"
+    count = (
+        f"{len(order_cycle.ways)} or more"
+        if order_cycle.ways_left_out
+        else f"{len(order_cycle.ways)}"
+    )
     return f"the same in {count} other way{'s' * (count != '1')}, by other stacks"
 
 
 def not_there(snapshot: Snapshot) -> list[OrderCycle]:
     """Return the cycles without a certain deadlock of the same locks now."""
     there = [
-        {edge.waits_for for edge in found.cycle} for found in snapshot.deadlocks if found.certain
+        {edge.waits_for for edge in deadlock.cycle}
+        for deadlock in snapshot.deadlocks
+        if deadlock.certain
     ]
-    return [found for found in snapshot.lock_order if set(found.locks) not in there]
+    return [order for order in snapshot.lock_order if set(order.locks) not in there]
 
 
 def left_out(snapshot: Snapshot) -> Iterator[str]:

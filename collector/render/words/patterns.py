@@ -49,13 +49,13 @@ def described(findings: Iterable[Finding]) -> tuple[Pattern, ...]:
     """
     return tuple(
         Pattern(
-            name=found.name,
-            lock=found.lock,
-            tids=found.tids,
-            evidence=evidence(found),
-            advice=ADVICE[found.name],
+            name=finding.name,
+            lock=finding.lock,
+            tids=finding.tids,
+            evidence=evidence(finding),
+            advice=ADVICE[finding.name],
         )
-        for found in findings
+        for finding in findings
     )
 
 
@@ -82,81 +82,81 @@ def evidence(finding: Finding) -> str:
             return _no_signal(finding)
 
 
-def _convoy(found: Convoy) -> str:
+def _convoy(finding: Convoy) -> str:
     return (
-        f"{found.waiters} threads wait; {_percent(found.contended)} of"
-        f" {_number(found.acquisitions_per_s)} acquisitions a second had to; no thread held it in"
-        f" {_percent(found.unheld)} of the wait; a hold takes {duration(found.hold_s)}"
+        f"{finding.waiters} threads wait; {_percent(finding.contended)} of"
+        f" {_number(finding.acquisitions_per_s)} acquisitions a second had to; no thread held it in"
+        f" {_percent(finding.unheld)} of the wait; a hold takes {duration(finding.hold_s)}"
     )
 
 
-def _serialised(found: Serialised) -> str:
+def _serialised(finding: Serialised) -> str:
     return (
-        f"held {_percent(found.held)} of the time; {found.involved} of {found.active} threads"
-        f" that are not idle hold it or wait for it; {_percent(found.contended)} of"
-        f" {_number(found.acquisitions_per_s)} acquisitions a second had to wait"
+        f"held {_percent(finding.held)} of the time; {finding.involved} of {finding.active} threads"
+        f" that are not idle hold it or wait for it; {_percent(finding.contended)} of"
+        f" {_number(finding.acquisitions_per_s)} acquisitions a second had to wait"
     )
 
 
-def _thundering_herd(found: ThunderingHerd) -> str:
+def _thundering_herd(finding: ThunderingHerd) -> str:
     return (
-        f"{found.waiters} threads wait; {_number(found.wakeups_per_s)} waits a second return"
-        f" for {_number(found.signals_per_s)} signals or broadcasts,"
-        f" {found.wakeups_per_s / found.signals_per_s:.1f} for each; a woken thread uses less"
-        f" than {duration(found.max_cpu_s)} of a CPU"
+        f"{finding.waiters} threads wait; {_number(finding.wakeups_per_s)} waits a second return"
+        f" for {_number(finding.signals_per_s)} signals or broadcasts,"
+        f" {finding.wakeups_per_s / finding.signals_per_s:.1f} for each; a woken thread uses less"
+        f" than {duration(finding.max_cpu_s)} of a CPU"
     )
 
 
-def _starved_writer(found: StarvedWriter) -> str:
+def _starved_writer(finding: StarvedWriter) -> str:
     return (
-        f"{_counted(found.writers, 'writer')} {_verb(found.writers, 'wait')}, for up to"
-        f" {duration(found.longest_wait_s)}; {_counted(found.readers, 'thread')}"
-        f" {_verb(found.readers, 'read')} it, for {duration(found.longest_read_s)} at most: later"
-        " ones than the writer"
+        f"{_counted(finding.writers, 'writer')} {_verb(finding.writers, 'wait')}, for up to"
+        f" {duration(finding.longest_wait_s)}; {_counted(finding.readers, 'thread')}"
+        f" {_verb(finding.readers, 'read')} it, for {duration(finding.longest_read_s)} at most:"
+        " later ones than the writer"
     )
 
 
-def _long_hold(found: LongHold) -> str:
+def _long_hold(finding: LongHold) -> str:
     return (
-        f"held for {'at least ' * found.is_lower_bound}{duration(found.held_s)} by thread"
-        f" {found.holder}, which sleeps in {found.call or 'the kernel'} now;"
-        f" {_counted(found.waiters, 'thread')} {_verb(found.waiters, 'wait')} for it,"
-        f" for up to {duration(found.longest_wait_s)}"
+        f"held for {'at least ' * finding.is_lower_bound}{duration(finding.held_s)} by thread"
+        f" {finding.holder}, which sleeps in {finding.call or 'the kernel'} now;"
+        f" {_counted(finding.waiters, 'thread')} {_verb(finding.waiters, 'wait')} for it,"
+        f" for up to {duration(finding.longest_wait_s)}"
     )
 
 
-def _false_idle(found: FalseIdle) -> str:
+def _false_idle(finding: FalseIdle) -> str:
     return (
-        f"{_counted(found.waiters, 'thread')} {_verb(found.waiters, 'wait')} for work, for up to"
-        f" {duration(found.longest_wait_s)}; {_counted(found.signallers, 'thread')} that"
-        f" {_verb(found.signallers, 'signal')} it {_verb(found.signallers, 'wait')} for"
-        f" {found.contended_lock}{' or others' * found.other_locks}, for at least"
-        f" {duration(found.shortest_contended_s)}"
+        f"{_counted(finding.waiters, 'thread')} {_verb(finding.waiters, 'wait')} for work, for up"
+        f" to {duration(finding.longest_wait_s)}; {_counted(finding.signallers, 'thread')} that"
+        f" {_verb(finding.signallers, 'signal')} it {_verb(finding.signallers, 'wait')} for"
+        f" {finding.contended_lock}{' or others' * finding.other_locks}, for at least"
+        f" {duration(finding.shortest_contended_s)}"
     )
 
 
-def _oversubscribed(found: Oversubscribed) -> str:
+def _oversubscribed(finding: Oversubscribed) -> str:
     return (
-        f"{found.runnable} threads want one of {_counted(found.cpus, 'CPU')}, of which they had"
-        f" {found.cpus_used:.1f} lately; {_counted(found.waiters, 'thread')}"
-        f" {_verb(found.waiters, 'wait')} for locks"
+        f"{finding.runnable} threads want one of {_counted(finding.cpus, 'CPU')}, of which they had"
+        f" {finding.cpus_used:.1f} lately; {_counted(finding.waiters, 'thread')}"
+        f" {_verb(finding.waiters, 'wait')} for locks"
     )
 
 
-def _high_rate(found: HighRate) -> str:
+def _high_rate(finding: HighRate) -> str:
     return (
-        f"taken {_number(found.acquisitions_per_s)} times a second, of which"
-        f" {_number(found.contended_per_s)} had to wait"
+        f"taken {_number(finding.acquisitions_per_s)} times a second, of which"
+        f" {_number(finding.contended_per_s)} had to wait"
     )
 
 
-def _no_signal(found: NoSignal) -> str:
-    others = found.conditions - 1
+def _no_signal(finding: NoSignal) -> str:
+    others = finding.conditions - 1
     also = f" for it and {_counted(others, 'other condition')}" if others else ""
-    before = f"; {_counted(found.signals, 'signal')} came before" if found.signals else ""
+    before = f"; {_counted(finding.signals, 'signal')} came before" if finding.signals else ""
     return (
-        f"{_counted(found.waiters, 'thread')} {_verb(found.waiters, 'wait')}{also}, for up to"
-        f" {duration(found.longest_wait_s)}; no signal came meanwhile{before}"
+        f"{_counted(finding.waiters, 'thread')} {_verb(finding.waiters, 'wait')}{also}, for up to"
+        f" {duration(finding.longest_wait_s)}; no signal came meanwhile{before}"
     )
 
 

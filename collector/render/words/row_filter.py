@@ -88,7 +88,7 @@ def parse(text: str) -> RowFilter:
         if test is None and not is_negated:
             words.append(term.strip('"').casefold())
         else:
-            terms.append(_Term(test or _without_column(term.strip('"')), is_negated))
+            terms.append(_Term(test or _negated_name(term.strip('"')), is_negated))
     return RowFilter(text.strip(), tuple(filter(None, words)), tuple(terms))
 
 
@@ -124,21 +124,21 @@ def _comparison(column: str, sign: str, value: str) -> Callable[[SnapshotIndex, 
     limit = _number(column, value, figure)
 
     def test(index: SnapshotIndex, row: Row) -> bool:
-        found = figure.of(index, row)
-        return found is not None and compare(found, limit)
+        value = figure.of(index, row)
+        return value is not None and compare(value, limit)
 
     return test
 
 
 def _number(column: str, text: str, figure: _Figure) -> float:
-    found = _NUMBER.fullmatch(text)
-    unit = found[2] if found is not None else ""
-    if found is not None and figure.is_time and unit in _UNITS:
-        return float(found[1]) * _UNITS[unit]
-    if found is not None and figure.is_share and unit == "%":
-        return float(found[1]) / 100
-    if found is not None and not (figure.is_time or figure.is_share or unit):
-        return float(found[1])
+    match = _NUMBER.fullmatch(text)
+    unit = match[2] if match is not None else ""
+    if match is not None and figure.is_time and unit in _UNITS:
+        return float(match[1]) * _UNITS[unit]
+    if match is not None and figure.is_share and unit == "%":
+        return float(match[1]) / 100
+    if match is not None and not (figure.is_time or figure.is_share or unit):
+        return float(match[1])
     raise LocktopError(f"{column}: {text!r} is wrong; {column}>{figure.example} is right")
 
 
@@ -151,7 +151,7 @@ def _fits(name: str, pattern: str) -> bool:
     return fnmatchcase(name, pattern) if set(pattern) & set("*?[") else pattern in name
 
 
-def _without_column(word: str) -> Callable[[SnapshotIndex, Row], bool]:
+def _negated_name(word: str) -> Callable[[SnapshotIndex, Row], bool]:
     """A plain word that is negated: in no name of the row."""
     pattern = word.casefold()
 
@@ -234,8 +234,8 @@ def _held(index: SnapshotIndex, row: Row) -> float | None:
     if isinstance(row, Thread):
         times = [held.duration_s for held in row.holds]
     else:
-        found = (index.held(tid, row.id) for tid in row.holders)
-        times = [held.duration_s for held in found if held is not None]
+        holds = (index.held(tid, row.id) for tid in row.holders)
+        times = [held.duration_s for held in holds if held is not None]
     return max((time for time in times if time is not None), default=None)
 
 

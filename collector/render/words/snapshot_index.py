@@ -65,15 +65,15 @@ class SnapshotIndex:
         self.source_line = source_line
         self.threads: dict[int, Thread] = {thread.tid: thread for thread in snapshot.threads}
         self.locks: dict[int, Lock] = {lock.id: _named(lock) for lock in snapshot.locks}
-        self.threads_elsewhere = {one.tid: one for one in snapshot.threads_elsewhere}
+        self.threads_elsewhere = {thread.tid: thread for thread in snapshot.threads_elsewhere}
         self.unobserved_waits = {wait.tid: wait for wait in snapshot.unobserved_waits}
 
     @cached_property
     def classes(self) -> dict[Hashable, LockClass]:
         """The classes of locks, by kind and name."""
         return {
-            (found.kind, found.name): found
-            for found in lock_classes.find(tuple(self.locks.values()))
+            (lock_class.kind, lock_class.name): lock_class
+            for lock_class in lock_classes.find(tuple(self.locks.values()))
         }
 
     @cached_property
@@ -85,12 +85,12 @@ class SnapshotIndex:
     def groups(self) -> dict[Hashable, ThreadGroup]:
         """The groups of threads by key. A thread in a deadlock is in no group."""
         restless = {thread.tid for thread in self.snapshot.threads if _is_restless(thread)}
-        found = thread_groups.find(
+        all_groups = thread_groups.find(
             self.snapshot.threads, self.locks, self.class_of, self.stuck_threads, restless
         )
         return {
             group.key: group
-            for group in found
+            for group in all_groups
             if len(group.threads) >= _MIN_OF_A_GROUP[group.first.tid in restless]
         }
 
@@ -137,14 +137,14 @@ class SnapshotIndex:
 
     def waiters_of(self, lock_id: int) -> list[Thread]:
         """The threads that wait in contention for a lock, the longest wait first."""
-        found = [
+        waiters = [
             thread
             for thread in self.snapshot.threads
             if (wait := thread.waiting_for) is not None
             and wait.lock == lock_id
             and thread.state is ThreadState.WAITING
         ]
-        return sorted(found, key=_waited, reverse=True)
+        return sorted(waiters, key=_waited, reverse=True)
 
     @cached_property
     def taken_units(self) -> dict[int, TakenUnits]:
@@ -185,7 +185,7 @@ class SnapshotIndex:
         chained: dict[int, float] = {}
         for root in self.blocking.roots:
             if root.depth > 1 and root.behind.waited_s >= LONG_WAIT_S:
-                others = {one.lock for one in self.blocking.walk(root)} - {root.lock}
+                others = {node.lock for node in self.blocking.walk(root)} - {root.lock}
                 waits = [self.locks[id_].counted_wait_s for id_ in others if id_ in self.locks]
                 chained[root.lock] = chained.get(root.lock, 0.0) + sum(waits)
         return chained
@@ -224,17 +224,17 @@ class SnapshotIndex:
             return f"lock {lock_id}"
         return lock_classes.single_name(lock, self.class_of.get(lock_id))
 
-    def name_in_class(self, lock: Lock, of: LockClass) -> str:
+    def name_in_class(self, lock: Lock, lock_class: LockClass) -> str:
         """The part of a lock's name that no other lock of its class has."""
-        return lock_classes.name_in_class(lock, of)
+        return lock_classes.name_in_class(lock, lock_class)
 
-    def class_blame(self, of: LockClass) -> Sequence[Blame]:
+    def class_blame(self, lock_class: LockClass) -> Sequence[Blame]:
         """The wait time of a class by holder, the longest first."""
-        return lock_classes.blame(self.members(of))
+        return lock_classes.blame(self.members(lock_class))
 
-    def class_wait_stacks(self, of: LockClass) -> tuple[WaitStack, ...]:
+    def class_wait_stacks(self, lock_class: LockClass) -> tuple[WaitStack, ...]:
         """Where the waits for a class came from, the longest first."""
-        return lock_classes.wait_stacks(self.members(of))
+        return lock_classes.wait_stacks(self.members(lock_class))
 
     def wait_parts(self, waited: WaitStack) -> tuple[WaitPart, ...]:
         """The parts of the waits from one native stack, by their Python functions."""
@@ -249,9 +249,9 @@ class SnapshotIndex:
         """A report for each deadlock, in the order of ``snapshot.deadlocks``."""
         return deadlock_report.reports(self.snapshot)
 
-    def members(self, of: LockClass) -> list[Lock]:
+    def members(self, lock_class: LockClass) -> list[Lock]:
         """The locks of a class."""
-        return [self.locks[lock_id] for lock_id in of.locks]
+        return [self.locks[lock_id] for lock_id in lock_class.locks]
 
     def holders(self, tids: tuple[int, ...], lock_id: int) -> str:
         """The name of the first of ``tids``, who hold the lock, and the number of the others.

@@ -28,10 +28,10 @@ class SourceLines:
         """Return the line without blanks around it; "" if it is not known, or not yet."""
         if not file or not number or not os.path.isabs(file):
             return ""
-        found = self._lines.get((file, number))
-        if found is None:
+        content = self._lines.get((file, number))
+        if content is None:
             self._wanted[file, number] = None
-        return found or ""
+        return content or ""
 
     @property
     def is_wanting(self) -> bool:
@@ -57,9 +57,9 @@ class SourceLines:
             self._lines.clear()
         any_found = False
         for file, of_file in numbers.items():
-            found = _lines(Path(file), of_file, started_s)
-            self._lines |= {(file, number): found.get(number, "") for number in of_file}
-            any_found = any_found or bool(found)
+            contents = _lines(Path(file), of_file, started_s)
+            self._lines |= {(file, number): contents.get(number, "") for number in of_file}
+            any_found = any_found or bool(contents)
         return any_found
 
 
@@ -89,14 +89,14 @@ def _lines(path: Path, numbers: Collection[int], started_s: float) -> dict[int, 
             text = opened.read(about.st_size)
     except (OSError, ValueError):
         return {}
-    found: dict[int, str] = {}
+    lines: dict[int, str] = {}
     start = 0
     for number in range(1, max(numbers) + 1):
         end = text.find(b"\n", start)
         end = len(text) if end < 0 else end
         if number in numbers:
-            found[number] = text[start:end].decode(errors="replace").strip()[:_MAX_CHARACTERS]
+            lines[number] = text[start:end].decode(errors="replace").strip()[:_MAX_CHARACTERS]
         start = end + 1
         if start >= len(text):
             break
-    return found
+    return lines

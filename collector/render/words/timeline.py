@@ -55,7 +55,7 @@ def glyph(cell: Cell, cell_ns: int) -> tuple[str, LaneState]:
     held = sums.get(LaneState.HOLDING, 0)
     if held:
         return HOLDS if 2 * held >= cell_ns else HOLDS_PART, LaneState.HOLDING
-    state = max(sums, key=lambda one: sums[one], default=LaneState.UNKNOWN)
+    state = max(sums, key=lambda lane_state: sums[lane_state], default=LaneState.UNKNOWN)
     return OTHERS[state], state
 
 
@@ -108,18 +108,22 @@ def digits_for(cell_ns: int) -> int:
 def axis(window: Window) -> str:
     """Return the times below each other's cells: ``│19:31:05     │19:31:10``."""
     cell_ns = max(1, window.span_ns // max(1, window.count))
-    tick = next((one for one in _TICK_NS if one >= _MIN_TICK_CELLS * cell_ns), _TICK_NS[-1])
+    tick = next(
+        (tick_ns for tick_ns in _TICK_NS if tick_ns >= _MIN_TICK_CELLS * cell_ns), _TICK_NS[-1]
+    )
     digits = digits_for(tick)
     cells = [" "] * window.count
-    at = -(-window.from_ns // tick) * tick
+    time_ns = -(-window.from_ns // tick) * tick
     free = 0
-    while at < window.to_ns:
-        cell = window.cell_at(at)
-        label = "│" + (time_of_day(at, digits) if digits < 6 else "+" + time_of_day(at, 9)[9:])
+    while time_ns < window.to_ns:
+        cell = window.cell_at(time_ns)
+        label = "│" + (
+            time_of_day(time_ns, digits) if digits < 6 else "+" + time_of_day(time_ns, 9)[9:]
+        )
         if cell >= free:
             room = label[: window.count - cell] if window.count - cell < len(label) else label
             text = room if room == label else "│"
             cells[cell : cell + len(text)] = text
             free = cell + len(label) + 1
-        at += tick
+        time_ns += tick
     return "".join(cells)

@@ -60,13 +60,13 @@ def _groups(index: SnapshotIndex, taken: TakenUnits, describe: _Describe) -> lis
     for taker in taken.takers[:_MAX_NAMED]:
         call_site = _call_site(index, taker, describe)
         names.setdefault(call_site, []).append(_name(index, taker))
-    found = []
+    groups = []
     for call_site, threads in names.items():
         if call_site:
-            found.append(f"{_listed(threads)} {call_site}")
+            groups.append(f"{_listed(threads)} {call_site}")
         else:
-            found += threads
-    return found + _more(taken)
+            groups += threads
+    return groups + _more(taken)
 
 
 def _listed(names: list[str]) -> str:
@@ -80,13 +80,13 @@ def _named(index: SnapshotIndex, taken: TakenUnits) -> list[str]:
 
 def _more(taken: TakenUnits) -> list[str]:
     """Return the takers without a name."""
-    found = []
+    parts = []
     if (more := len(taken.takers) - _MAX_NAMED) > 0:
-        found.append(counted(more, "more thread"))
+        parts.append(counted(more, "more thread"))
     if taken.ended:
         by = "a thread that ended" if taken.ended == 1 else "threads that ended"
-        found.append(f"{taken.ended} by {by}")
-    return found
+        parts.append(f"{taken.ended} by {by}")
+    return parts
 
 
 def _name(index: SnapshotIndex, taker: UnitTaker) -> str:

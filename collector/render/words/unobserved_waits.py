@@ -59,8 +59,8 @@ def lines(
     if groups:
         yield _HEADING
     for waits in groups[:_MAX_GROUPS]:
-        known = [wait.duration_s for wait in waits if wait.duration_s]
-        since = f" for at least {duration(max(known))}" if known else ""
+        durations_s = [wait.duration_s for wait in waits if wait.duration_s]
+        since = f" for at least {duration(max(durations_s))}" if durations_s else ""
         yield f"  {_who(waits, name)}{since}: {what(waits)} ({verdict(waits[0])})"
         yield from stack(snapshot.stacks.get(waits[0].stack, ()))
     unlisted = len(waiting.intersection(snapshot.unobserved_waiters))
@@ -71,12 +71,14 @@ def lines(
 
 def _groups(waits: Iterable[UnobservedWait]) -> list[list[UnobservedWait]]:
     """Return the waits by stack; idle waits come last."""
-    found: dict[object, list[UnobservedWait]] = {}
+    groups: dict[object, list[UnobservedWait]] = {}
     for wait in waits:
         # Two waits without a stack may have different source locations.
         alike = wait.stack, wait.type, wait.idle, wait.why
-        found.setdefault(alike if wait.stack else wait.tid, []).append(wait)
-    return sorted(found.values(), key=lambda group: (group[0].idle is True, -max(map(_age, group))))
+        groups.setdefault(alike if wait.stack else wait.tid, []).append(wait)
+    return sorted(
+        groups.values(), key=lambda group: (group[0].idle is True, -max(map(_age, group)))
+    )
 
 
 def _age(wait: UnobservedWait) -> float:

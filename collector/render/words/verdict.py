@@ -76,8 +76,12 @@ def unknown_waits(snapshot: Snapshot) -> list[Wait]:
 def unknown_waiters(snapshot: Snapshot) -> list[tuple[Thread, Wait]]:
     """Return the same with their threads, the longest wait first. A thread of a deadlock has a
     report of its own."""
-    found = [one for one in _of_unknown_holders(snapshot) if one[1].duration_s >= MIN_UNKNOWN_S]
-    return sorted(found, key=lambda one: -one[1].duration_s)
+    waiters = [
+        waiter
+        for waiter in _unknown_holder_waits(snapshot)
+        if waiter[1].duration_s >= MIN_UNKNOWN_S
+    ]
+    return sorted(waiters, key=lambda waiter: -waiter[1].duration_s)
 
 
 def may_be_long(snapshot: Snapshot) -> bool:
@@ -90,7 +94,7 @@ def may_be_long(snapshot: Snapshot) -> bool:
         return whole.since_s < MIN_UNKNOWN_S
     return any(
         wait.is_lower_bound and wait.duration_s < MIN_UNKNOWN_S
-        for _, wait in _of_unknown_holders(snapshot)
+        for _, wait in _unknown_holder_waits(snapshot)
     )
 
 
@@ -123,9 +127,11 @@ def _may_be_for_gil(wait: Wait) -> bool:
     return wait.kind is Kind.COND and wait.timed
 
 
-def _of_unknown_holders(snapshot: Snapshot) -> Iterator[tuple[Thread, Wait]]:
+def _unknown_holder_waits(snapshot: Snapshot) -> Iterator[tuple[Thread, Wait]]:
     # An owner that waits, too, may wait for this process.
-    unknown = {one.tid for one in snapshot.threads_elsewhere if one.waits or not one.comm}
+    unknown = {
+        thread.tid for thread in snapshot.threads_elsewhere if thread.waits or not thread.comm
+    }
     for thread in snapshot.threads:
         wait = thread.waiting_for if thread.alive else None
         # By some rules a wait for a condition or a semaphore is one for a lock.
@@ -149,7 +155,7 @@ def _certain(snapshot: Snapshot, who: str) -> str:
     oldest = max(certain, key=lambda report: report.since_s)
     if (semaphore := semaphore_without_units(snapshot, deadlocks)) is not None:
         return f"deadlock: {_wait_for_units(snapshot, who, semaphore, oldest)}"
-    return f"deadlock: {_stuck(who, deadlocks, snapshot.ended)}, {_of(oldest, len(deadlocks))}"
+    return f"deadlock: {_stuck(who, deadlocks, snapshot.ended)}, {_extent(oldest, len(deadlocks))}"
 
 
 def _stuck(who: str, deadlocks: Sequence[Deadlock], ended: bool) -> str:
@@ -169,7 +175,7 @@ def _wait_for_units(snapshot: Snapshot, who: str, lock: Lock, oldest: DeadlockRe
     return f"{counted(count, 'thread')} of {who} {verb} for {name}, for {since}: {taken}"
 
 
-def _of(oldest: DeadlockReport, count: int) -> str:
+def _extent(oldest: DeadlockReport, count: int) -> str:
     which = f"{count} cycles, the oldest " if count > 1 else ""
     return f"{which}for {lasting(oldest.since_s, oldest.is_lower_bound)}: {words.circle(oldest)}"
 
@@ -190,9 +196,11 @@ def _answer(snapshot: Snapshot) -> str:
         return f"{counted(len(snapshot.deadlocks), 'possible deadlock')}, none certain"
     if waits := unknown_waits(snapshot):
         verb = "has" if len(waits) == 1 else "have"
-        waiting = {one.tid for one in snapshot.threads_elsewhere if one.comm and one.waits}
-        known = all(wait.holders and waiting.issuperset(wait.holders) for wait in waits)
-        holder = "waits in another process" if known else "is not known"
+        waiting = {
+            thread.tid for thread in snapshot.threads_elsewhere if thread.comm and thread.waits
+        }
+        are_known = all(wait.holders and waiting.issuperset(wait.holders) for wait in waits)
+        holder = "waits in another process" if are_known else "is not known"
         return (
             f"{_CANNOT_TELL}: {counted(len(waits), 'thread')} {verb} waited {MIN_UNKNOWN_S:.0f} s"
             f" or more for a lock whose holder {holder}"
@@ -208,15 +216,15 @@ def _threads(snapshot: Snapshot) -> str:
     )
     waits = [thread.waiting_for for thread in snapshot.threads if thread.waiting_for]
     hidden = sum(not wait.idle and not wait.holders for wait in waits)
-    of_others = {one.tid for one in snapshot.threads_elsewhere}
+    of_others = {thread.tid for thread in snapshot.threads_elsewhere}
     held = sum(not of_others.isdisjoint(wait.holders) for wait in waits)
     unobserved_waits = len(snapshot.unobserved_waiters)
-    patterns = (one for one in snapshot.patterns if one.name is PatternName.NO_SIGNAL)
-    unsignalled = sum(len(one.tids) for one in patterns)
+    patterns = (pattern for pattern in snapshot.patterns if pattern.name is PatternName.NO_SIGNAL)
+    unsignalled = sum(len(pattern.tids) for pattern in patterns)
     amid = len(amid_work.waiters(snapshot))
     return (
         f"{counted(alive, 'thread')}, {waiting} waiting for a lock"
-        + (f" ({held} for one held by {elsewhere.of_holders(snapshot)})" if held else "")
+        + (f" ({held} for one held by {elsewhere.holder_names(snapshot)})" if held else "")
         + (f" ({hidden} for one whose holder is not known)" if hidden else "")
         + (f", {unobserved_waits} in unobserved waits" if unobserved_waits else "")
         + (f", {amid} waiting amid their work" if amid else "")

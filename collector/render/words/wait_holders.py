@@ -16,50 +16,53 @@ _MAX_OTHERS = 3
 _SOME = 0.05
 
 
-def holder_sentences(one: TimedWait, line: TimeLine, index: SnapshotIndex) -> list[str]:
+def holder_sentences(wait: TimedWait, line: TimeLine, index: SnapshotIndex) -> list[str]:
     """Return who had the lock during a wait; nothing if no hold of that time is known."""
-    found = holders_during(one, line)
-    return list(sentences(found, one.record.holder, index)) if found is not None else []
+    holders = holders_during(wait, line)
+    return list(sentences(holders, wait.record.holder, index)) if holders is not None else []
 
 
-def sentences(found: WaitHolders, began_with: int, index: SnapshotIndex) -> Iterator[str]:
+def sentences(holders: WaitHolders, began_with: int, index: SnapshotIndex) -> Iterator[str]:
     """Yield who had the lock for how long, and the part of the wait without a known hold.
 
     Args:
-        found: the holders.
+        holders: the holders.
         began_with: id of the holder when the wait began; 0: unknown.
         index: the names.
     """
-    first, *others = found.shares
-    if found.unrecorded_ns > first.held_ns:
-        yield _unrecorded(found, began_with, index)
-        yield f"{index.thread_name(first.tid)} had it for {_share(first, found)}"
+    first, *others = holders.shares
+    if holders.unrecorded_ns > first.held_ns:
+        yield _unrecorded(holders, began_with, index)
+        yield f"{index.thread_name(first.tid)} had it for {_share(first, holders)}"
     else:
-        whole = units.duration(found.wait_ns / 1e9)
-        part = " in this span" if found.is_part else ""
+        whole = units.duration(holders.wait_ns / 1e9)
+        part = " in this span" if holders.is_part else ""
         yield (
-            f"{index.thread_name(first.tid)} had it for {_share(first, found)}"
+            f"{index.thread_name(first.tid)} had it for {_share(first, holders)}"
             f" of the {whole}{part}{_location(first, index)}"
         )
     if others:
-        yield _others(first, others, found, index)
+        yield _others(first, others, holders, index)
     # A lower bound says already that more may be missing.
-    if not first.is_lower_bound and _SOME * found.wait_ns < found.unrecorded_ns <= first.held_ns:
-        rest = units.duration(found.unrecorded_ns / 1e9)
+    if (
+        not first.is_lower_bound
+        and _SOME * holders.wait_ns < holders.unrecorded_ns <= first.held_ns
+    ):
+        rest = units.duration(holders.unrecorded_ns / 1e9)
         yield f"no hold is known for the other {rest}"
 
 
-def _unrecorded(found: WaitHolders, began_with: int, index: SnapshotIndex) -> str:
-    rest, whole = (units.duration(ns / 1e9) for ns in (found.unrecorded_ns, found.wait_ns))
-    part = " in this span" if found.is_part else ""
+def _unrecorded(holders: WaitHolders, began_with: int, index: SnapshotIndex) -> str:
+    rest, whole = (units.duration(ns / 1e9) for ns in (holders.unrecorded_ns, holders.wait_ns))
+    part = " in this span" if holders.is_part else ""
     text = f"no hold is known for {rest} of the {whole}{part}"
-    if began_with and all(share.tid != began_with for share in found.shares):
+    if began_with and all(share.tid != began_with for share in holders.shares):
         text = f"{index.thread_name(began_with)} had it when the wait began; {text}"
     return text
 
 
-def _share(share: HoldShare, found: WaitHolders) -> str:
-    bound = "about " if found.is_estimate else "at least " if share.is_lower_bound else ""
+def _share(share: HoldShare, holders: WaitHolders) -> str:
+    bound = "about " if holders.is_estimate else "at least " if share.is_lower_bound else ""
     return f"{bound}{units.duration(share.held_ns / 1e9)}"
 
 
@@ -73,10 +76,10 @@ def _location(share: HoldShare, index: SnapshotIndex) -> str:
 
 
 def _others(
-    first: HoldShare, others: Sequence[HoldShare], found: WaitHolders, index: SnapshotIndex
+    first: HoldShare, others: Sequence[HoldShare], holders: WaitHolders, index: SnapshotIndex
 ) -> str:
     named = [
-        f"{index.thread_name(share.tid)} {_share(share, found)}" for share in others[:_MAX_OTHERS]
+        f"{index.thread_name(share.tid)} {_share(share, holders)}" for share in others[:_MAX_OTHERS]
     ]
     text = ", ".join(named)
     more = others[_MAX_OTHERS:]
