@@ -57,10 +57,10 @@ class Graph(Struct, frozen=True):
 
 def graph(reports: Iterable[DeadlockReport]) -> Graph:
     """Return one graph of all of them."""
-    found = list(reports)
+    all_reports = list(reports)
     nodes: dict[str, GraphNode] = {}
     arrows: dict[Arrow, None] = {}
-    for report in found:
+    for report in all_reports:
         for member in report.circle:
             _add(nodes, _thread(member.tid, member.name, Part.CIRCLE))
         for member in report.circle:
@@ -69,9 +69,9 @@ def graph(reports: Iterable[DeadlockReport]) -> Graph:
                 name = report.names.get(member.held_by, "")
                 _add(nodes, _thread(member.held_by, name, Part.BEHIND, "has ended"))
             arrows |= dict.fromkeys(_arrows(member))
-    for report in found:
+    for report in all_reports:
         _add_behind(report, nodes, arrows)
-    title = "; ".join(words.headline(report) for report in found) or "no deadlock"
+    title = "; ".join(words.headline(report) for report in all_reports) or "no deadlock"
     return Graph(clean(title, 1000), tuple(nodes.values()), tuple(arrows))
 
 
@@ -89,10 +89,10 @@ def _lock(lock: LockName) -> GraphNode:
 
 def _arrows(member: Member) -> tuple[Arrow, ...]:
     thread, lock = f"thread_{member.tid}", f"lock_{member.waits_for.id}"
-    at = full_location(member.at) if member.at is not None else ""
+    location = full_location(member.at) if member.at is not None else ""
     taken = words.taken_at(member)
     waits = Arrow(
-        thread, lock, _lines(f"waits {lasting(member.duration_s, member.is_lower_bound)}", at)
+        thread, lock, _lines(f"waits {lasting(member.duration_s, member.is_lower_bound)}", location)
     )
     has = Arrow(lock, f"thread_{member.held_by}", _lines(words.SHORTLY[member.reason], taken))
     return (waits, has) if member.held_by else (waits,)

@@ -16,13 +16,14 @@ _STYLES = {
 
 def render(reports: Iterable[DeadlockReport]) -> str:
     """Return the graph, one without nodes where there is no deadlock."""
-    found = graph(reports)
-    lines = ["digraph deadlocks {", f"  label={quoted([found.title])};"]
+    diagram = graph(reports)
+    lines = ["digraph deadlocks {", f"  label={quoted([diagram.title])};"]
     lines += [
-        f"  {node.key} [label={quoted(node.lines)}, {_STYLES[node.part]}];" for node in found.nodes
+        f"  {node.key} [label={quoted(node.lines)}, {_STYLES[node.part]}];"
+        for node in diagram.nodes
     ]
     lines += [
-        f"  {arrow.start} -> {arrow.end} [label={quoted(arrow.lines)}];" for arrow in found.arrows
+        f"  {arrow.start} -> {arrow.end} [label={quoted(arrow.lines)}];" for arrow in diagram.arrows
     ]
     return "\n".join([*lines, "}"]) + "\n"
 

@@ -20,12 +20,12 @@ _STYLES = (
 
 def render(reports: Iterable[DeadlockReport]) -> str:
     """Return the flowchart; where there is no deadlock it says so in its only node."""
-    found = graph(reports)
+    diagram = graph(reports)
     lines = ["flowchart LR"]
-    if not found.nodes:
-        lines.append(f"  none[{quoted([found.title])}]")
-    lines += [f"  {_node(node)}" for node in found.nodes]
-    lines += [f"  {arrow.start} -->|{quoted(arrow.lines)}| {arrow.end}" for arrow in found.arrows]
+    if not diagram.nodes:
+        lines.append(f"  none[{quoted([diagram.title])}]")
+    lines += [f"  {_node(node)}" for node in diagram.nodes]
+    lines += [f"  {arrow.start} -->|{quoted(arrow.lines)}| {arrow.end}" for arrow in diagram.arrows]
     return "\n".join([*lines, *_STYLES]) + "\n"
 
 
@@ -43,6 +43,8 @@ def quoted(lines: Sequence[str]) -> str:
 def _harmless(line: str) -> str:
     """A line that begins with ``1.`` or ``-`` would be an item of a list, which Mermaid refuses."""
     return "".join(
-        character if character in _PLAIN and (at or character.isalpha()) else f"#{ord(character)};"
-        for at, character in enumerate(line)
+        character
+        if character in _PLAIN and (index or character.isalpha())
+        else f"#{ord(character)};"
+        for index, character in enumerate(line)
     )

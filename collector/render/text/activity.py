@@ -52,11 +52,11 @@ def _groups(threads: Iterable[Thread]) -> list[list[_Active]]:
 
     Small groups come first, because they are unusual. Groups that seem to wait for work come last.
     """
-    found: dict[object, list[_Active]] = {}
+    groups: dict[object, list[_Active]] = {}
     for thread in threads:
         if (now := thread.now) is not None:
-            found.setdefault((now.doing, now.call, now.stack), []).append((thread, now))
-    return sorted(found.values(), key=lambda one: (one[0][1].call in _FOR_WORK, len(one)))
+            groups.setdefault((now.doing, now.call, now.stack), []).append((thread, now))
+    return sorted(groups.values(), key=lambda group: (group[0][1].call in _FOR_WORK, len(group)))
 
 
 def _does(group: Sequence[_Active]) -> str:
@@ -79,4 +79,6 @@ def _who(group: Sequence[_Active], name: Callable[[int], str]) -> str:
         return name(group[0][0].tid)
     tids = ", ".join(str(thread.tid) for thread, _ in group[:_MAX_TIDS])
     more = f" and {len(group) - _MAX_TIDS} more" if len(group) > _MAX_TIDS else ""
-    return f"{len(group)} threads ({common_name([one.name for one, _ in group])}: {tids}{more})"
+    return (
+        f"{len(group)} threads ({common_name([thread.name for thread, _ in group])}: {tids}{more})"
+    )

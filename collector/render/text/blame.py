@@ -92,31 +92,31 @@ def _ends_of_chains(context: ReportContext, row: Row) -> Iterator[str]:
 def _blame_of(context: ReportContext, row: Row) -> list[tuple[Blame, float]]:
     """Return the blame with its seconds, most first."""
     if context.before is None:
-        found = [(one, one.wait_s) for one in lock_classes.blame(context.members(row))]
+        pairs = [(entry, entry.wait_s) for entry in lock_classes.blame(context.members(row))]
     else:
         sums: dict[Blame, float] = {}
         for lock in context.members(row):
             grown = snapshot_intervals.blame_intervals(lock, context.before.get(lock.id))
-            for one, wait_s in zip(lock.blame, grown, strict=True):
-                who = replace(one, wait_s=0.0)
+            for entry, wait_s in zip(lock.blame, grown, strict=True):
+                who = replace(entry, wait_s=0.0)
                 sums[who] = sums.get(who, 0.0) + wait_s
-        found = list(sums.items())
-    return sorted(((one, s) for one, s in found if s > 0), key=lambda entry: -entry[1])
+        pairs = list(sums.items())
+    return sorted(((entry, s) for entry, s in pairs if s > 0), key=lambda entry: -entry[1])
 
 
 def _parts_of(context: ReportContext, row: Row) -> list[WaitPart]:
     """Return the stacks of a row's waits that ended, most wait first."""
     locks = [replace(lock, wait_stacks=_stacks_of(context, lock)) for lock in context.members(row)]
     entries = [entry for entry in lock_classes.wait_stacks(locks) if entry.count]
-    found = [part for entry in entries for part in divided_waits.parts(entry)]
-    return sorted(found, key=lambda part: -part.wait_s)
+    parts = [part for entry in entries for part in divided_waits.parts(entry)]
+    return sorted(parts, key=lambda part: -part.wait_s)
 
 
 def _stacks_of(context: ReportContext, lock: Lock) -> tuple[WaitStack, ...]:
     """Return the contended stacks of a lock, with the figures of the interval if there is one."""
-    found = [entry for entry in lock.wait_stacks if not entry.idle]
+    stacks = [entry for entry in lock.wait_stacks if not entry.idle]
     if context.before is None:
-        return tuple(found)
+        return tuple(stacks)
     changed = snapshot_intervals.stack_intervals(lock, context.before.get(lock.id))
     return tuple(
         replace(entry, count=count, wait_s=wait_s)

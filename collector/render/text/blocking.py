@@ -25,14 +25,14 @@ def roots(context: ReportContext) -> Iterator[str]:
     Other sections have the roots of which no waiter blocks a thread itself, and the deadlocks.
     """
     tree = blocking_tree.find(context.snapshot)
-    reported = {edge.tid for one in context.snapshot.deadlocks for edge in one.cycle}
-    found = [root for root in tree.roots if root.depth > 1 and reported.isdisjoint(root.tids)]
-    if found:
+    reported = {edge.tid for deadlock in context.snapshot.deadlocks for edge in deadlock.cycle}
+    deep_roots = [root for root in tree.roots if root.depth > 1 and reported.isdisjoint(root.tids)]
+    if deep_roots:
         yield from ("", f"BLOCKING {context.when}, the most waiting first")
-    for root in found[:_MAX_ROOTS]:
+    for root in deep_roots[:_MAX_ROOTS]:
         yield from _root(context, tree, root)
-    if len(found) > _MAX_ROOTS:
-        yield f"  and {len(found) - _MAX_ROOTS} more"
+    if len(deep_roots) > _MAX_ROOTS:
+        yield f"  and {len(deep_roots) - _MAX_ROOTS} more"
 
 
 def _root(context: ReportContext, tree: BlockingTree, root: BlockingRoot) -> Iterator[str]:
@@ -41,8 +41,8 @@ def _root(context: ReportContext, tree: BlockingTree, root: BlockingRoot) -> Ite
     if root.kind is RootKind.HOLDER and (doing := activity.doing(now, root.tids[0])):
         yield f"    now {doing}"
     yield f"    {blocking.behind_words(root.behind)}; the longest waits {_longest(context, root)}"
-    one = BlockingTree(roots=(root,), waiters=tree.waiters)
-    rows = blocking.rows(one, context.threads)
+    subtree = BlockingTree(roots=(root,), waiters=tree.waiters)
+    rows = blocking.rows(subtree, context.threads)
     next(rows)  # the root itself
     for row in islice(rows, _MAX_ROWS):
         yield _waiters(context, row)
@@ -87,7 +87,7 @@ def _waiters(context: ReportContext, row: BlockingRow) -> str:
     first = row.waiters[0]
     many = len(row.waiters) > 1
     who = f"{len(row.waiters)} threads ({row.name})" if many else context.thread(first.tid)
-    waits = [context.threads[one.tid].waiting_for for one in row.waiters]
+    waits = [context.threads[waiter.tid].waiting_for for waiter in row.waiters]
     longest = max((wait for wait in waits if wait is not None), key=lambda wait: wait.duration_s)
     since = units.lasting(longest.duration_s, longest.is_lower_bound)
     up_to = "up to " if many and not longest.is_lower_bound else ""

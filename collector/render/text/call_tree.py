@@ -107,14 +107,14 @@ class _Page:
     def butterfly(self, step: Step) -> Iterator[str]:
         root = self._profile.tree(self._weight.name)
         self._whole = root.value
-        found = self._profile.butterfly(self._weight.name, step)
+        middle = self._profile.butterfly(self._weight.name, step)
         yield f"locktop {self._profile.name}: {self._profile.title}"
         yield f"{self._weight.says}: {self._figure(root.value)}; shares are of that"
         yield ""
         yield f"{'share':>8}{'in all':>{_FIGURE}}{'itself':>{_FIGURE}}  function"
-        yield from self._wings(found.callers, "no caller: a thread begins there")
-        yield self._line(found, found.own, found.own_idle, 0, mark="> ")
-        yield from self._wings(found.callees, "no callee")
+        yield from self._wings(middle.callers, "no caller: a thread begins there")
+        yield self._line(middle, middle.own, middle.own_idle, 0, mark="> ")
+        yield from self._wings(middle.callees, "no callee")
         yield from self._notes()
 
     def _wings(self, wings: Sequence[Wing], none: str) -> Iterator[str]:
@@ -173,8 +173,8 @@ def named(step: Step, location: SourceLine | None) -> str:
         return step.name
     if location is not None:
         return f"{step.name} at {where(location)}"
-    known = step.module and not step.name.startswith(f"{step.module}+")
-    return f"{step.name} in {step.module}" if known else step.name
+    has_module = step.module and not step.name.startswith(f"{step.module}+")
+    return f"{step.name} in {step.module}" if has_module else step.name
 
 
 def where(location: SourceLine) -> str:

@@ -36,14 +36,14 @@ class _CallsPage:
         self._width = width
 
     def lines(self, flat: bool) -> Iterator[str]:
-        found = functions(self._calls.root)
-        yield from self._head(found)
+        sums = functions(self._calls.root)
+        yield from self._head(sums)
         yield from ("", "FUNCTIONS, by own time")
         yield self._titles()
-        for one in found if flat else found[:_MAX_FUNCTIONS]:
-            yield self._line(one, one.own_s, 0)
-        if len(found) > _MAX_FUNCTIONS and not flat:
-            more = units.counted(len(found) - _MAX_FUNCTIONS, "function")
+        for function in sums if flat else sums[:_MAX_FUNCTIONS]:
+            yield self._line(function, function.own_s, 0)
+        if len(sums) > _MAX_FUNCTIONS and not flat:
+            more = units.counted(len(sums) - _MAX_FUNCTIONS, "function")
             yield f"{more} more; --flat lists all"
         if not flat:
             yield from ("", "CALL TREE")
@@ -53,12 +53,12 @@ class _CallsPage:
         if notes:
             yield from ("", "NOTES", *(f"  {note}" for note in notes))
 
-    def _head(self, found: list[FunctionSum]) -> Iterator[str]:
-        calls = sum(one.count for one in found)
+    def _head(self, sums: list[FunctionSum]) -> Iterator[str]:
+        calls = sum(function.count for function in sums)
         says = f"{calls:,} call{'s' * (calls != 1)}"
         yield f"locktop calls: {self._profile.title}"
         yield (
-            f"{says} of {units.counted(len(found), 'function')};"
+            f"{says} of {units.counted(len(sums), 'function')};"
             f" {units.duration(self._calls.traced_s)} in counted functions, in {self._threads()}"
         )
 
@@ -67,7 +67,7 @@ class _CallsPage:
         if tid is not None:
             name = names_of(self._profile.snapshot).get(tid, "")
             return name if tid == ENDED else f"thread {tid} ({clean(name)})"
-        alive = [one for one in self._calls.threads if one != ENDED]
+        alive = [thread for thread in self._calls.threads if thread != ENDED]
         ended = ", and ended threads" if len(alive) < len(self._calls.threads) else ""
         return f"{units.counted(len(alive), 'thread')}{ended}"
 
@@ -93,18 +93,23 @@ class _CallsPage:
             few = "1 branch" if left_out == 1 else f"{left_out} branches"
             yield f"{few} under {100 * SMALLEST:.1f} % left out; --format json has all"
 
-    def _line(self, one: CallSum | FunctionSum, part_s: float, indent: int, mark: str = "") -> str:
+    def _line(
+        self, entry: CallSum | FunctionSum, part_s: float, indent: int, mark: str = ""
+    ) -> str:
         whole = self._calls.traced_s
         times = "".join(
-            f"{units.duration(time):>{_FIGURE}}" for time in (one.total_s, one.own_s, one.wait_s)
+            f"{units.duration(time):>{_FIGURE}}"
+            for time in (entry.total_s, entry.own_s, entry.wait_s)
         )
         share = units.percent(part_s / whole if whole > 0 else 0.0)
-        before = f"{share:>8}{one.count:>{_FIGURE},}{times}  "
+        before = f"{share:>8}{entry.count:>{_FIGURE},}{times}  "
         room = max(_MIN_NAME, self._width - len(before) - len(mark))
         inward = "  " * min(indent, (room - _MIN_NAME) // 2) + mark
-        name = named(one.step, one.location) + (", in a call now" if one.active else "")
+        name = named(entry.step, entry.location) + (", in a call now" if entry.active else "")
         return before + inward + clean(name, max(_MIN_NAME, room - len(inward)))
 
 
 def _callees(node: CallSum) -> list[CallSum]:
-    return sorted(node.children.values(), key=lambda one: (-one.total_s, -one.count, one.step))
+    return sorted(
+        node.children.values(), key=lambda child: (-child.total_s, -child.count, child.step)
+    )

@@ -29,7 +29,7 @@ class ReportContext:
         self.before = {lock.id: lock for lock in before.locks} if before else None
         self.span_s = snapshot.duration_s - (before.duration_s if before else 0.0)
         self.threads = {thread.tid: thread for thread in snapshot.threads}
-        self.threads_elsewhere = {one.tid: one for one in snapshot.threads_elsewhere}
+        self.threads_elsewhere = {thread.tid: thread for thread in snapshot.threads_elsewhere}
         self.locks = {lock.id: lock for lock in snapshot.locks}
         self.class_of = lock_classes.classes_by_lock(lock_classes.find(snapshot.locks))
         self.groups = thread_groups.find(snapshot.threads, self.locks, self.class_of)
@@ -68,8 +68,8 @@ class ReportContext:
         """Return each class once, at the position of its first lock, and the other locks."""
         rows: dict[int, Row] = {}
         for lock in locks:
-            of = self.class_of.get(lock.id)
-            rows[of.locks[0] if of else lock.id] = of or lock
+            lock_class = self.class_of.get(lock.id)
+            rows[lock_class.locks[0] if lock_class else lock.id] = lock_class or lock
         return list(rows.values())
 
     def rows_with_waits(self) -> list[Row]:
@@ -111,25 +111,25 @@ class ReportContext:
 
     def lock(self, lock: int) -> str:
         """Return the kind and name of the lock with this id."""
-        found = self.locks.get(lock)
-        if found is None:
+        entry = self.locks.get(lock)
+        if entry is None:
             return f"lock {lock}"
-        name = lock_classes.single_name(found, self.class_of.get(lock))
-        return with_kind(found, with_type(found, name))
+        name = lock_classes.single_name(entry, self.class_of.get(lock))
+        return add_kind(entry, add_type(entry, name))
 
     def row_name(self, row: Row) -> str:
         """Return the kind and name of a row, and of a class how many locks it has."""
         if not isinstance(row, LockClass):
             return self.lock(row.id)
-        return f"{with_kind(row, row.name)}, {units.counted(len(row.locks), 'lock')}"
+        return f"{add_kind(row, row.name)}, {units.counted(len(row.locks), 'lock')}"
 
 
-def with_type(lock: Lock, name: str) -> str:
+def add_type(lock: Lock, name: str) -> str:
     """Return the name and the type of a lock, unless the name begins with the type."""
     return name if name.startswith(lock.type) else f"{name} ({lock.type})"
 
 
-def with_kind(row: Row, name: str) -> str:
+def add_kind(row: Row, name: str) -> str:
     """Return the kind of a row and its name, unless the name begins with the kind."""
     return name_with_kind(row.kind, name)
 

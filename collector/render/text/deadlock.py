@@ -32,13 +32,13 @@ def lines(report: DeadlockReport) -> Iterator[str]:
 
 
 def _member(report: DeadlockReport, member: Member) -> Iterator[str]:
-    at = f", in {full_location(member.at)}" if member.at is not None else ""
+    location = f", in {full_location(member.at)}" if member.at is not None else ""
     duration_s = (
         f" for {lasting(member.duration_s, member.is_lower_bound)}" if member.duration_s else ""
     )
     yield (
         f"  {words.thread(report, member.tid)} waits for"
-        f" {words.waits_for(report, member)}{duration_s}{at}"
+        f" {words.waits_for(report, member)}{duration_s}{location}"
     )
     parts = (
         words.whose(report, member),
@@ -63,8 +63,8 @@ def _stack(member: Member) -> Iterator[str]:
 def _followers(report: DeadlockReport) -> Iterator[str]:
     groups = words.alike(report)
     for group in groups[:_MAX_BEHIND]:
-        at = f", in {full_location(group[0].at)}" if group[0].at is not None else ""
-        yield f"    {' '.join(words.followers(report, group))}{at}"
+        location = f", in {full_location(group[0].at)}" if group[0].at is not None else ""
+        yield f"    {' '.join(words.followers(report, group))}{location}"
     left = sum(map(len, groups[_MAX_BEHIND:]))
     if left:
         yield f"    and {left} more"

@@ -11,15 +11,15 @@ from locktop.collector.render.words import elsewhere
 def holders(context: ReportContext) -> Iterator[str]:
     """Yield one entry for each lock that a thread of another process holds."""
     others = context.threads_elsewhere
-    found = [
+    pairs = [
         (lock, others[tid])
         for lock in context.snapshot.locks
         for tid in lock.holders
         if tid in others
     ]
-    if found:
+    if pairs:
         yield from ("", f"HELD BY OTHER PROCESSES {context.when}")
-    for lock, thread in found:
+    for lock, thread in pairs:
         yield f"  {elsewhere.full_name(thread)} holds {context.lock(lock.id)}"
         if advice := elsewhere.advice(thread, lock):
             yield f"    {advice}"

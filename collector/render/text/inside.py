@@ -35,26 +35,26 @@ def summary(snapshot: Snapshot, width: int) -> Iterator[str]:
     yield from ("", "WHAT RUNS INSIDE LOCKS, most samples first")
     sampled.sort(key=lambda lock: -lock.inside.samples if lock.inside is not None else 0)
     for lock in sampled[:_MAX_LOCKS]:
-        found = inside(snapshot, lock)
+        tree = inside(snapshot, lock)
         yield from (f"  {line}" for line in _head(snapshot, lock))
         yield f"{'total':>{_COLUMN}}{'own':>{_COLUMN}}{'asleep':>{_COLUMN}}  function"
-        largest = sorted(found.functions, key=lambda one: -one.total)[:_MAX_FUNCTIONS]
-        yield from _functions(replace(found, functions=tuple(largest)), width)
+        largest = sorted(tree.functions, key=lambda function: -function.total)[:_MAX_FUNCTIONS]
+        yield from _functions(replace(tree, functions=tuple(largest)), width)
     if len(sampled) > _MAX_LOCKS:
         yield f"  and {len(sampled) - _MAX_LOCKS} more locks"
 
 
-def _lines(snapshot: Snapshot, lock: Lock, found: InsideTree, width: int) -> Iterator[str]:
+def _lines(snapshot: Snapshot, lock: Lock, tree: InsideTree, width: int) -> Iterator[str]:
     process = snapshot.process
     yield f"locktop callers --inside: {process.comm} {process.pid}, {snapshot.taken_at}"
     yield from _head(snapshot, lock)
-    if found.samples:
+    if tree.samples:
         yield ""
         yield f"{'total':>{_COLUMN}}{'own':>{_COLUMN}}{'asleep':>{_COLUMN}}  function"
-        yield from _functions(found, width)
+        yield from _functions(tree, width)
         yield ""
         yield f"{'total':>{_COLUMN}}{'own':>{_COLUMN}}  tree, from the calls that took the lock"
-        yield from _tree(found, width)
+        yield from _tree(tree, width)
     if snapshot.notes:
         yield from ("", "NOTES", *(f"  {note}" for note in snapshot.notes))
 
@@ -80,27 +80,27 @@ def _head(snapshot: Snapshot, lock: Lock) -> Iterator[str]:
         yield f"{units.counted(profile.lost, 'sample')} lost"
 
 
-def _functions(found: InsideTree, width: int) -> Iterator[str]:
+def _functions(tree: InsideTree, width: int) -> Iterator[str]:
     left_out = 0
-    for one in found.functions:
-        if one.total < SMALLEST * found.samples:
+    for function in tree.functions:
+        if function.total < SMALLEST * tree.samples:
             left_out += 1
             continue
-        figures = [one.total, one.own, one.asleep]
-        name = named(one.step, one.location)
-        yield _line([figure / found.samples for figure in figures], name, 0, width)
+        figures = [function.total, function.own, function.asleep]
+        name = named(function.step, function.location)
+        yield _line([figure / tree.samples for figure in figures], name, 0, width)
     if left_out:
         few = units.counted(left_out, "function")
         yield f"{few} under {100 * SMALLEST:.1f} % left out; --format json has all"
 
 
-def _tree(found: InsideTree, width: int) -> Iterator[str]:
-    line = [(0, node) for node in reversed(found.root.children)]
+def _tree(tree: InsideTree, width: int) -> Iterator[str]:
+    line = [(0, node) for node in reversed(tree.root.children)]
     while line:
         depth, node = line.pop()
-        if node.value < SMALLEST * found.samples:
+        if node.value < SMALLEST * tree.samples:
             continue
-        figures = [node.value / found.samples, node.own / found.samples]
+        figures = [node.value / tree.samples, node.own / tree.samples]
         yield _line(figures, _said(node), depth, width)
         line += [(depth + 1, child) for child in reversed(node.children)]
 

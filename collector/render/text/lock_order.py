@@ -36,14 +36,14 @@ def headline(snapshot: Snapshot) -> str:
 def lines(snapshot: Snapshot) -> Iterator[str]:
     """Yield all of them with their stacks, nothing where there are none; the lines are not
     wrapped."""
-    found, left_out = snapshot.lock_order, list(lock_order.left_out(snapshot))
-    if found or left_out:
+    cycles, left_out = snapshot.lock_order, list(lock_order.left_out(snapshot))
+    if cycles or left_out:
         yield f"POTENTIAL DEADLOCKS, {lock_order.NEED_NOT}"
     names = _Names(snapshot)
-    for cycle in found[:_MAX_CYCLES]:
+    for cycle in cycles[:_MAX_CYCLES]:
         yield from _cycle(snapshot, names, cycle)
-    if len(found) > _MAX_CYCLES:
-        yield f"  and {len(found) - _MAX_CYCLES} more"
+    if len(cycles) > _MAX_CYCLES:
+        yield f"  and {len(cycles) - _MAX_CYCLES} more"
     for sentence in left_out:
         yield f"  {sentence}"
 
@@ -71,11 +71,11 @@ class _Names:
         self._threads = {thread.tid: thread.name for thread in snapshot.threads if thread.name}
 
     def lock(self, id_: int) -> str:
-        found = self._locks.get(id_)
-        if found is None:
+        entry = self._locks.get(id_)
+        if entry is None:
             return f"lock {id_}"
-        name = lock_classes.single_name(found, self._class_of.get(id_))
-        return name_with_kind(found.kind, name)
+        name = lock_classes.single_name(entry, self._class_of.get(id_))
+        return name_with_kind(entry.kind, name)
 
     def edge(self, edge: OrderEdge) -> str:
         name = self._threads.get(edge.tid)

@@ -10,9 +10,9 @@ from locktop.collector.model import SIGNALLED_KINDS, Kind, Lock, LockClass
 from locktop.collector.render.text.context import (
     ReportContext,
     Row,
+    add_type,
     table,
     waiting_count,
-    with_type,
 )
 from locktop.collector.render.words import activity, units
 from locktop.collector.render.words.lock_kind import kind_word, name_without_kind
@@ -49,22 +49,22 @@ def lock_table(context: ReportContext) -> Iterator[str]:
 
 def _percentiles(context: ReportContext, locks: Iterable[Row]) -> Iterator[str]:
     """Yield how long half of the waits and holds were at most, and 99 of 100."""
-    rows = [(lock, context.figures(lock)) for lock in locks]
-    found: list[tuple[str, ...]] = [
+    figures = [(lock, context.figures(lock)) for lock in locks]
+    rows: list[tuple[str, ...]] = [
         (
-            units.duration(of.wait_p50_s),
-            units.duration(of.wait_p99_s),
-            units.duration(of.hold_p50_s),
-            units.duration(of.hold_p99_s),
+            units.duration(row.wait_p50_s),
+            units.duration(row.wait_p99_s),
+            units.duration(row.hold_p50_s),
+            units.duration(row.hold_p99_s),
             kind_word(lock.kind, lock.name),
             _name(lock),
         )
-        for lock, of in rows
-        if of.wait_p50_s is not None or of.hold_p50_s is not None
+        for lock, row in figures
+        if row.wait_p50_s is not None or row.hold_p50_s is not None
     ]
-    if found:
+    if rows:
         yield from ("", "LENGTHS of waits and of timed holds")
-        yield from table(_PERCENTILE_HEADINGS, found)
+        yield from table(_PERCENTILE_HEADINGS, rows)
 
 
 def _other_waits(context: ReportContext) -> Iterator[str]:
@@ -83,7 +83,7 @@ def _lock_row(context: ReportContext, lock: Row) -> tuple[str, ...]:
     figures = context.figures(lock)
     # Of a sampled lock ``contended`` has the waits in samples, not the acquisitions that waited.
     waited, none = (0, "-") if context.snapshot.is_sampled else (figures.contended, "0")
-    error_s = math.hypot(*(one.wait_error_s for one in context.members(lock)))
+    error_s = math.hypot(*(member.wait_error_s for member in context.members(lock)))
     return (
         units.duration(context.contention_s(lock))
         + f" +-{units.duration(error_s)}" * (error_s > 0),
@@ -107,8 +107,8 @@ def _name(lock: Row) -> str:
 def _described(context: ReportContext, lock: Row, with_waiters: bool) -> str:
     parts = [_name(lock)]
     if isinstance(lock, LockClass):
-        return ", ".join([*parts, *_of_class(context, lock, with_waiters)])
-    parts[0] = with_type(lock, parts[0])
+        return ", ".join([*parts, *_class_lines(context, lock, with_waiters)])
+    parts[0] = add_type(lock, parts[0])
     if lock.holders:
         doubt = " (not certain)" if lock.foreign_releases else ""
         parts.append(f"held by {context.threads_named(lock.holders)}{doubt}")
@@ -126,17 +126,19 @@ def _holder_does(context: ReportContext, lock: Lock) -> Iterator[str]:
         yield who + doing
 
 
-def _of_class(context: ReportContext, of: LockClass, with_waiters: bool) -> Iterator[str]:
+def _class_lines(
+    context: ReportContext, lock_class: LockClass, with_waiters: bool
+) -> Iterator[str]:
     """Yield how many locks the class has, and the lock with most wait."""
-    destroyed = f" ({of.destroyed} destroyed)" if of.destroyed else ""
-    yield f"{units.counted(len(of.locks), 'lock')}{destroyed}"
-    if with_waiters and of.waiters:
-        yield waiting_count(of)
-    worst = max(context.members(of), key=context.contention_s)
+    destroyed = f" ({lock_class.destroyed} destroyed)" if lock_class.destroyed else ""
+    yield f"{units.counted(len(lock_class.locks), 'lock')}{destroyed}"
+    if with_waiters and lock_class.waiters:
+        yield waiting_count(lock_class)
+    worst = max(context.members(lock_class), key=context.contention_s)
     wait_s = context.contention_s(worst)
     if not wait_s:
         return
-    single = lock_classes.name_in_class(worst, of).removeprefix("at ")
+    single = lock_classes.name_in_class(worst, lock_class).removeprefix("at ")
     yield f"the worst {single} with {units.duration(wait_s)}"
     if worst.holders:
         yield f"held by {context.threads_named(worst.holders)}"

@@ -129,15 +129,15 @@ def _unobserved(context: ReportContext) -> str:
 
 
 def _patterns(context: ReportContext) -> Iterator[str]:
-    found = context.snapshot.patterns
-    if found:
+    patterns = context.snapshot.patterns
+    if patterns:
         yield from ("", "CONTENTION PATTERNS")
-    for pattern in found[:_MAX_PATTERNS]:
-        at = f" at {context.lock(pattern.lock)}" if pattern.lock else ""
-        yield f"  {pattern.name.words}{at}: {pattern.evidence}"
+    for pattern in patterns[:_MAX_PATTERNS]:
+        where = f" at {context.lock(pattern.lock)}" if pattern.lock else ""
+        yield f"  {pattern.name.words}{where}: {pattern.evidence}"
         yield f"    {pattern.advice}"
-    if len(found) > _MAX_PATTERNS:
-        yield f"  and {len(found) - _MAX_PATTERNS} more"
+    if len(patterns) > _MAX_PATTERNS:
+        yield f"  and {len(patterns) - _MAX_PATTERNS} more"
 
 
 def _misuses(context: ReportContext) -> Iterator[str]:

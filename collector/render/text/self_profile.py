@@ -24,31 +24,37 @@ def render_list(profiles: Sequence[SelfProfile], width: int = 100) -> str:
     """Return the profiles of a process, one a line."""
     if not profiles:
         return "no profile; docs/profile.md says how a program makes one\n"
-    longest = max(len(one.name) for one in profiles)
+    longest = max(len(profile.name) for profile in profiles)
     room = min(max(longest, _MIN_NAME), max(width - _BESIDE_NAME, _MIN_NAME))
     head = f"{'NO':>3}  {'NAME':<{room}} {'SOURCE':<16} {'INTERVAL':>12} {'STATE':<10} "
     lines = [head + f"{'SAMPLES':>9}  REGIONS"]
     lines += [
-        f"{one.number:>3}  {_fit(one.name or '-', room):<{room}} {one.source:<16} "
-        f"{words.interval(one):>12} {one.state:<10} {one.samples:>9,}  {words.region_names(one)}"
-        for one in profiles
+        f"{profile.number:>3}  {_fit(profile.name or '-', room):<{room}} {profile.source:<16} "
+        f"{words.interval(profile):>12} {profile.state:<10} {profile.samples:>9,}"
+        f"  {words.region_names(profile)}"
+        for profile in profiles
     ]
     return "".join(line[:width].rstrip() + "\n" for line in lines)
 
 
-def render(found: Listing, width: int = 100) -> str:
+def render(listing: Listing, width: int = 100) -> str:
     """Return one profile, or two beside each other: totals, and a row for each bucket."""
-    lines = [*_heads(found), "", *rows(found, width), *(f"note: {note}" for note in found.notes)]
+    lines = [
+        *_heads(listing),
+        "",
+        *rows(listing, width),
+        *(f"note: {note}" for note in listing.notes),
+    ]
     return "".join(line[:width].rstrip() + "\n" for line in lines)
 
 
-def _heads(found: Listing) -> Iterator[str]:
-    marks = ("A", "B") if found.is_contrast else ("",)
-    for mark, kept in zip(marks, found.profiles, strict=True):
+def _heads(listing: Listing) -> Iterator[str]:
+    marks = ("A", "B") if listing.is_contrast else ("",)
+    for mark, kept in zip(marks, listing.profiles, strict=True):
         yield from heads(kept, f"{mark}  " if mark else "")
-    if found.is_contrast:
-        yield ratio(found)
-        yield difference(found)
+    if listing.is_contrast:
+        yield ratio(listing)
+        yield difference(listing)
 
 
 def heads(kept: KeptProfile, mark: str = "") -> Iterator[str]:
@@ -70,36 +76,36 @@ def heads(kept: KeptProfile, mark: str = "") -> Iterator[str]:
     )
 
 
-def ratio(found: Listing) -> str:
+def ratio(listing: Listing) -> str:
     """Return the totals of two profiles as one line: how much B is of A."""
-    one, other = (kept.profile for kept in found.profiles)
-    if not one.samples or one.unit != other.unit or (one.source != other.source):
+    first, other = (kept.profile for kept in listing.profiles)
+    if not first.samples or first.unit != other.unit or (first.source != other.source):
         return "B : A  -"
-    share = other.samples * other.interval / (one.samples * one.interval)
+    share = other.samples * other.interval / (first.samples * first.interval)
     return f"B : A  {share:.3f}"
 
 
-def rows(found: Listing, width: int = 100) -> Iterator[str]:
+def rows(listing: Listing, width: int = 100) -> Iterator[str]:
     """Yield the titles and the rows of the buckets."""
-    if not found.rows:
+    if not listing.rows:
         yield "no samples in these regions"
         return
-    visible = _visible(found)
-    columns = _columns(found, visible, width)
-    titles = ("A", "B") if found.is_contrast else ("SAMPLES",)
+    visible = _visible(listing)
+    columns = _columns(listing, visible, width)
+    titles = ("A", "B") if listing.is_contrast else ("SAMPLES",)
     counts = " ".join(f"{title:>{_COUNT}}" for title in titles)
-    more = "B-A" if found.is_contrast else "SHARE"
-    plots = " ".join(f"{title if found.is_contrast else '':<{columns.plot}}" for title in titles)
+    more = "B-A" if listing.is_contrast else "SHARE"
+    plots = " ".join(f"{title if listing.is_contrast else '':<{columns.plot}}" for title in titles)
     heads = f"{'BUCKET':<{columns.offset}} {counts} {more:>{_MORE}}  {plots}"
     yield f"{heads} {'INSTRUCTION':<{columns.instruction}} SOURCE"
     region = None
     for row in visible:
         if row.region != region:
             region = row.region
-            yield f"{words.region_name(found.regions[region])}:"
-        yield from _bucket(found, row, columns)
-    if len(visible) < len(found.rows):
-        yield f"{len(found.rows) - len(visible)} buckets with fewer samples are left out"
+            yield f"{words.region_name(listing.regions[region])}:"
+        yield from _bucket(listing, row, columns)
+    if len(visible) < len(listing.rows):
+        yield f"{len(listing.rows) - len(visible)} buckets with fewer samples are left out"
 
 
 class _Widths(NamedTuple):
@@ -112,11 +118,11 @@ class _Widths(NamedTuple):
     most: tuple[int, ...]
 
 
-def _columns(found: Listing, visible: Sequence[BucketRow], width: int) -> _Widths:
-    texts = [one.instruction.text for row in visible for one in row.instructions]
+def _columns(listing: Listing, visible: Sequence[BucketRow], width: int) -> _Widths:
+    texts = [entry.instruction.text for row in visible for entry in row.instructions]
     instruction = min(_MAX_INSTRUCTION, max((len(text) for text in texts), default=11))
     offset = max(6, *(len(_offset(row)) for row in visible))
-    count = len(found.profiles)
+    count = len(listing.profiles)
     room = width - offset - count * (_COUNT + 2) - _MORE - instruction - _SOURCE - 5
     plot = max(_MIN_PLOT, min(_MAX_PLOT, room // count))
     source = _SOURCE + room - count * plot
@@ -128,41 +134,43 @@ def _columns(found: Listing, visible: Sequence[BucketRow], width: int) -> _Width
         plot=plot,
         instruction=instruction,
         source=source,
-        most=_scale(found),
+        most=_scale(listing),
     )
 
 
-def _visible(found: Listing) -> list[BucketRow]:
-    if len(found.rows) <= MAX_ROWS:
-        return list(found.rows)
-    by_count = sorted(found.rows, key=lambda row: -max(row.counts))
+def _visible(listing: Listing) -> list[BucketRow]:
+    if len(listing.rows) <= MAX_ROWS:
+        return list(listing.rows)
+    by_count = sorted(listing.rows, key=lambda row: -max(row.counts))
     kept = {(row.region, row.offset) for row in by_count[:MAX_ROWS]}
-    return [row for row in found.rows if (row.region, row.offset) in kept]
+    return [row for row in listing.rows if (row.region, row.offset) in kept]
 
 
-def _scale(found: Listing) -> tuple[int, ...]:
+def _scale(listing: Listing) -> tuple[int, ...]:
     """Return the count that fills the plot: the same of both profiles if they can be compared."""
-    most = [max(row.counts[at] for row in found.rows) for at in range(len(found.profiles))]
-    kinds = {(kept.profile.source, kept.profile.interval) for kept in found.profiles}
+    most = [
+        max(row.counts[index] for row in listing.rows) for index in range(len(listing.profiles))
+    ]
+    kinds = {(kept.profile.source, kept.profile.interval) for kept in listing.profiles}
     return (max(most),) * len(most) if len(kinds) == 1 else tuple(most)
 
 
-def _bucket(found: Listing, row: BucketRow, columns: _Widths) -> Iterator[str]:
+def _bucket(listing: Listing, row: BucketRow, columns: _Widths) -> Iterator[str]:
     counts = " ".join(f"{count:>{_COUNT},}" for count in row.counts)
-    if found.is_contrast:
+    if listing.is_contrast:
         more = f"{row.difference:>+{_MORE},}"
     else:
-        whole = max(1, found.profiles[0].profile.samples)
+        whole = max(1, listing.profiles[0].profile.samples)
         more = f"{units.percent(row.counts[0] / whole):>{_MORE}}"
     plots = words.plot(row.counts, columns.most, columns.plot)
     figures = f"{_offset(row):<{columns.offset}} {counts} {more}  {plots}"
     wide = columns.instruction
     if not row.instructions:
         yield f"{figures} {'':<{wide}} {_source(row.line, columns.source)}"
-    for number, one in enumerate(row.instructions):
+    for number, entry in enumerate(row.instructions):
         before = figures if not number else " " * len(figures)
-        text = _fit(one.instruction.text, wide)
-        yield f"{before} {text:<{wide}} {_source(one.line or row.line, columns.source)}"
+        text = _fit(entry.instruction.text, wide)
+        yield f"{before} {text:<{wide}} {_source(entry.line or row.line, columns.source)}"
 
 
 def _offset(row: BucketRow) -> str:
@@ -180,14 +188,14 @@ def _source(line: CodeLine | None, width: int) -> str:
     return text if len(text) <= width else "…" + text[len(text) - width + 1 :]
 
 
-def difference(found: Listing) -> str:
+def difference(listing: Listing) -> str:
     """Return the bucket in which two profiles differ most, as one line."""
-    row = found.largest_difference
+    row = listing.largest_difference
     if row is None:
         return "no bucket differs"
-    name = words.region_name(found.regions[row.region])
+    name = words.region_name(listing.regions[row.region])
     where = f"largest difference: {name}{_offset(row)}, A {row.counts[0]:,}, B {row.counts[-1]:,}"
     # The bucket may begin within the last instruction of the one before.
-    first = next((one.line for one in row.instructions if one.line is not None), row.line)
+    first = next((entry.line for entry in row.instructions if entry.line is not None), row.line)
     source = _source(first, _MAX_SOURCE)
     return f"{where}, {source}" if source else where

@@ -49,16 +49,16 @@ def _waits(
 
 def unobserved_threads(context: ReportContext) -> Iterator[str]:
     """Yield the threads in waits that the library does not observe."""
-    found = list(unobserved_waits.lines(context.snapshot, context.thread, context.frames))
-    yield from ["", *found] if found else ()
+    lines = list(unobserved_waits.lines(context.snapshot, context.thread, context.frames))
+    yield from ["", *lines] if lines else ()
 
 
 def thread_activities(context: ReportContext) -> Iterator[str]:
     """Yield what the threads without a known wait do."""
-    found = list(
+    lines = list(
         activity_text.lines(context.snapshot, context.when, context.thread, context.frames)
     )
-    yield from ["", *found] if found else ()
+    yield from ["", *lines] if lines else ()
 
 
 def thread_times(context: ReportContext) -> Iterator[str]:

@@ -37,8 +37,8 @@ def lines(threads: Iterable[Thread], span_s: str, name: Callable[[int], str]) ->
     """
     timed = [(thread.time, thread) for thread in threads if thread.time is not None]
     busy = [(time, thread) for time, thread in timed if _busy(time) + time.other >= _SOMETHING]
-    busy.sort(key=lambda one: (-round(_busy(one[0]), 2), -one[0].cpu, one[1].tid))
-    chosen = [one for one in busy if _busy(one[0]) >= _SOMETHING][:_MAX_THREADS]
+    busy.sort(key=lambda pair: (-round(_busy(pair[0]), 2), -pair[0].cpu, pair[1].tid))
+    chosen = [pair for pair in busy if _busy(pair[0]) >= _SOMETHING][:_MAX_THREADS]
     if not chosen:
         return
     yield f"WHERE THE TIME OF THREADS WENT in the last {span_s}, the busiest first"

@@ -29,80 +29,86 @@ _MAX_LOCKS = 8
 _MAX_NOTABLES = 20
 
 
-def render(found: TimeLine, width: int = 80) -> str:
+def render(time_line: TimeLine, width: int = 80) -> str:
     """Return the lanes of all threads, the locks, and the longest waits with their stacks.
 
     Args:
-        found: the time line.
+        time_line: the time line.
         width: columns of the text, at least 60.
     """
-    index = SnapshotIndex(found.snapshot)
-    lines = [*_heading(found, index), ""]
+    index = SnapshotIndex(time_line.snapshot)
+    lines = [*_heading(time_line, index), ""]
     window = Window(
-        from_ns=found.from_ns,
-        to_ns=found.to_ns,
+        from_ns=time_line.from_ns,
+        to_ns=time_line.to_ns,
         count=max(20, width - _NAME_WIDTH - _WAIT_WIDTH - 2),
     )
-    letters = letters_of([lock for lock, _ in waited_by_lock(found)])
-    lines += [f"{'':{_NAME_WIDTH}} {axis(window)}", *_lanes(found, index, window, letters), ""]
-    lines += _locks(found, index, letters)
-    lines += _notables(found)
-    lines += _waits(found, index)
+    letters = letters_of([lock for lock, _ in waited_by_lock(time_line)])
+    lines += [f"{'':{_NAME_WIDTH}} {axis(window)}", *_lanes(time_line, index, window, letters), ""]
+    lines += _locks(time_line, index, letters)
+    lines += _notables(time_line)
+    lines += _waits(time_line, index)
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
-def waited_by_lock(found: TimeLine) -> list[tuple[int, int]]:
+def waited_by_lock(time_line: TimeLine) -> list[tuple[int, int]]:
     """Return the nanoseconds waited for each lock in contention, the most first."""
     sums: Counter[int] = Counter()
-    for lane in found.lanes:
+    for lane in time_line.lanes:
         for span in lane.spans:
             if span.state is LaneState.WAITING:
                 sums[span.lock] += span.to_ns - span.from_ns
     return sums.most_common()
 
 
-def _heading(found: TimeLine, index: SnapshotIndex) -> Iterator[str]:
+def _heading(time_line: TimeLine, index: SnapshotIndex) -> Iterator[str]:
     process = index.snapshot.process
-    span_s = (found.to_ns - found.from_ns) / 1e9
+    span_s = (time_line.to_ns - time_line.from_ns) / 1e9
     yield (
         f"{process.comm} {process.pid} on {index.snapshot.host}: {units.duration(span_s)} from"
-        f" {time_of_day(found.from_ns)} to {time_of_day(found.to_ns)} {time_zone(found.to_ns)}"
+        f" {time_of_day(time_line.from_ns)} to {time_of_day(time_line.to_ns)}"
+        f" {time_zone(time_line.to_ns)}"
     )
-    if found.is_sampled:
+    if time_line.is_sampled:
         yield "Samples: the waits are estimates, known as well as the scans lie close."
-    if found.lost_records:
+    if time_line.lost_records:
         yield (
-            f"{units.exact(found.lost_records)} records were overwritten unread: waits are missing"
+            f"{units.exact(time_line.lost_records)} records were overwritten unread:"
+            " waits are missing"
         )
     yield LEGEND
 
 
 def _lanes(
-    found: TimeLine, index: SnapshotIndex, window: Window, letters: dict[int, str]
+    time_line: TimeLine, index: SnapshotIndex, window: Window, letters: dict[int, str]
 ) -> Iterator[str]:
     still = 0
-    for lane in found.lanes:
+    for lane in time_line.lanes:
         parts = cells(lane.spans, window)
         if not any(
             state in (LaneState.WAITING, LaneState.HOLDING) for p in parts for state, _ in p
         ):
             still += 1
             continue
-        lengths = [window.edge_ns(at + 1) - window.edge_ns(at) for at in range(window.count)]
+        lengths = [
+            window.edge_ns(column + 1) - window.edge_ns(column) for column in range(window.count)
+        ]
         signs = [glyph(cell, ns)[0] for cell, ns in zip(parts, lengths, strict=True)]
         waited = units.duration(lane.wait_ns / 1e9, _WAIT_WIDTH) if lane.wait_ns else "-"
         name = index.thread_name(lane.tid)[:_NAME_WIDTH]
         yield f"{name:{_NAME_WIDTH}} {''.join(signs)} {waited:>{_WAIT_WIDTH}}"
         if lane.wait_ns:
-            of = [lock_letter(cell, ns, letters) for cell, ns in zip(parts, lengths, strict=True)]
-            locks = [sign if state is LaneState.WAITING else " " for sign, state in of]
+            lock_signs = [
+                lock_letter(cell, ns, letters) for cell, ns in zip(parts, lengths, strict=True)
+            ]
+            locks = [sign if state is LaneState.WAITING else " " for sign, state in lock_signs]
             yield f"{'':{_NAME_WIDTH}} {''.join(locks)}"
     if still:
         yield f"{units.counted(still, 'thread')} without contention and holds left out"
 
 
-def _locks(found: TimeLine, index: SnapshotIndex, letters: dict[int, str]) -> Iterator[str]:
-    sums = waited_by_lock(found)
+def _locks(time_line: TimeLine, index: SnapshotIndex, letters: dict[int, str]) -> Iterator[str]:
+    sums = waited_by_lock(time_line)
     if not sums:
         yield "No thread waited for a lock."
         return
@@ -117,33 +123,33 @@ def _locks(found: TimeLine, index: SnapshotIndex, letters: dict[int, str]) -> It
     yield ""
 
 
-def _notables(found: TimeLine) -> Iterator[str]:
-    if not found.notables:
+def _notables(time_line: TimeLine) -> Iterator[str]:
+    if not time_line.notables:
         return
     yield "Alerts and marks"
-    for one in found.notables[:_MAX_NOTABLES]:
-        yield f"  {time_of_day(one.time_ns)} {one.kind}: {one.text}"
-    if len(found.notables) > _MAX_NOTABLES:
-        yield f"  and {len(found.notables) - _MAX_NOTABLES} more"
+    for notable in time_line.notables[:_MAX_NOTABLES]:
+        yield f"  {time_of_day(notable.time_ns)} {notable.kind}: {notable.text}"
+    if len(time_line.notables) > _MAX_NOTABLES:
+        yield f"  and {len(time_line.notables) - _MAX_NOTABLES} more"
     yield ""
 
 
 def longest_waits(lanes: Sequence[Lane]) -> list[TimedWait]:
     """Return the waits in contention, the longest first."""
-    found = [one for lane in lanes for one in lane.waits if not one.idle]
-    return sorted(found, key=lambda one: (-one.record.wait_ns, one.record.began_ns))
+    waits = [wait for lane in lanes for wait in lane.waits if not wait.idle]
+    return sorted(waits, key=lambda wait: (-wait.record.wait_ns, wait.record.began_ns))
 
 
-def _waits(found: TimeLine, index: SnapshotIndex) -> Iterator[str]:
-    waits = longest_waits(found.lanes)
+def _waits(time_line: TimeLine, index: SnapshotIndex) -> Iterator[str]:
+    waits = longest_waits(time_line.lanes)
     if not waits:
         return
-    by_wait = {(flow.to_tid, flow.lock, flow.woken_ns): flow for flow in found.flows}
+    by_wait = {(flow.to_tid, flow.lock, flow.woken_ns): flow for flow in time_line.flows}
     yield f"The longest of {units.counted(len(waits), 'wait')}"
-    for one in waits[:_MAX_WAITS]:
-        record = one.record
-        yield f"  {wait_sentence(one, index)}"
-        holders = holder_sentences(one, found, index)
+    for wait in waits[:_MAX_WAITS]:
+        record = wait.record
+        yield f"  {wait_sentence(wait, index)}"
+        holders = holder_sentences(wait, time_line, index)
         for sentence in holders:
             yield f"    {sentence}"
         flow = by_wait.get((record.tid, record.lock, record.got_ns))
@@ -155,11 +161,11 @@ def _waits(found: TimeLine, index: SnapshotIndex) -> Iterator[str]:
             yield f"      {short_location(frame)}"
 
 
-def wait_sentence(one: TimedWait, index: SnapshotIndex) -> str:
+def wait_sentence(wait: TimedWait, index: SnapshotIndex) -> str:
     """Return who waited from when, how long and for which lock, in one line."""
-    record = one.record
-    about = "about " if record.is_sampled and not one.is_open else ""
-    last = "has waited" if one.is_open else "waited"
+    record = wait.record
+    about = "about " if record.is_sampled and not wait.is_open else ""
+    last = "has waited" if wait.is_open else "waited"
     end = ", without success" if record.timed_out else ""
     what = name_with_kind(record.kind, index.lock_name(record.lock))
     return (
