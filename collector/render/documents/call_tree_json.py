@@ -39,13 +39,13 @@ def document(
 
 def node_entries(root: Node, idle: bool) -> list[dict[str, Any]]:
     """Return the nodes of a tree in depth-first order; with ``idle`` also those of idle waits."""
-    found = []
+    entries = []
     line = [(0, child) for child in reversed(root.children)]
     while line:
         depth, node = line.pop()
         if not (node.value > 0 or (idle and node.idle > 0)):
             continue
-        found.append(
+        entries.append(
             {
                 "depth": depth,
                 **_figures(node, root.value),
@@ -56,16 +56,16 @@ def node_entries(root: Node, idle: bool) -> list[dict[str, Any]]:
             }
         )
         line += [(depth + 1, child) for child in reversed(node.children)]
-    return found
+    return entries
 
 
-def _butterfly(found: Butterfly, whole: float, idle: bool) -> dict[str, Any]:
+def _butterfly(butterfly: Butterfly, whole: float, idle: bool) -> dict[str, Any]:
     return {
-        **_figures(found, whole),
-        "own": found.own,
-        "own_idle": found.own_idle,
-        "callers": _wings(found.callers, whole, idle),
-        "callees": _wings(found.callees, whole, idle),
+        **_figures(butterfly, whole),
+        "own": butterfly.own,
+        "own_idle": butterfly.own_idle,
+        "callers": _wings(butterfly.callers, whole, idle),
+        "callees": _wings(butterfly.callees, whole, idle),
     }
 
 

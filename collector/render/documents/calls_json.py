@@ -37,7 +37,8 @@ def document(profile: CallsProfile, flat: bool = False) -> dict[str, Any]:
         "left_out": calls.left_out,
         "unmatched": calls.unmatched,
         "functions": [
-            {**_figures(one), "share": _share(one.own_s, traced_s)} for one in functions(calls.root)
+            {**_figures(function), "share": _share(function.own_s, traced_s)}
+            for function in functions(calls.root)
         ],
     }
     if flat:
@@ -53,17 +54,17 @@ def document(profile: CallsProfile, flat: bool = False) -> dict[str, Any]:
     return whole | {"nodes": nodes}
 
 
-def _figures(one: CallSum | FunctionSum) -> dict[str, Any]:
+def _figures(entry: CallSum | FunctionSum) -> dict[str, Any]:
     return {
-        "function": one.step.name,
-        "module": one.step.module,
-        "place": location_entry(one.location),
-        "count": one.count,
-        "total_s": one.total_s,
-        "own_s": one.own_s,
-        "wait_s": one.wait_s,
-        "short_count": one.short_count,
-        "active": one.active,
+        "function": entry.step.name,
+        "module": entry.step.module,
+        "place": location_entry(entry.location),
+        "count": entry.count,
+        "total_s": entry.total_s,
+        "own_s": entry.own_s,
+        "wait_s": entry.wait_s,
+        "short_count": entry.short_count,
+        "active": entry.active,
     }
 
 

@@ -24,7 +24,7 @@ def document(report: DeadlockReport) -> dict[str, Any]:
     "order" has the ids of the locks in the order that would avoid the deadlock, [] where there is
     none. "advice" and "to_do" are sentences for a person.
     """
-    found = report.avoidance
+    avoidance = report.avoidance
     return {
         "certain": report.certain,
         "doubt": report.doubt,
@@ -34,8 +34,8 @@ def document(report: DeadlockReport) -> dict[str, Any]:
         "headline": words.headline(report),
         "threads": [_member(member) for member in report.circle],
         "behind": [_follower(follower) for follower in report.behind],
-        "order": list(found.order),
-        "change": _step(found.change) if found.change is not None else None,
+        "order": list(avoidance.order),
+        "change": _step(avoidance.change) if avoidance.change is not None else None,
         "advice": list(words.avoiding(report)),
         "to_do": list(words.to_do(report)),
     }

@@ -18,7 +18,7 @@ VERSION = 1
 
 def document(snapshot: Snapshot, lock: Lock) -> dict[str, Any]:
     """Return the object of one lock of a snapshot with ``inside``."""
-    found, profile, of_lock = inside(snapshot, lock), snapshot.inside, lock.inside
+    tree, profile, of_lock = inside(snapshot, lock), snapshot.inside, lock.inside
     assert profile is not None
     return {
         "format": FORMAT,
@@ -34,28 +34,28 @@ def document(snapshot: Snapshot, lock: Lock) -> dict[str, Any]:
         },
         "duration_s": profile.duration_s,
         "period_s": profile.period_s,
-        "samples": found.samples,
+        "samples": tree.samples,
         "on_cpu": of_lock.on_cpu if of_lock is not None else 0,
         "share_held": of_lock.share if of_lock is not None else 0.0,
         "unjoined": profile.unjoined,
         "lost": profile.lost,
         "pressure": list(of_lock.pressure) if of_lock is not None else [],
         "pressure_slice_s": of_lock.pressure_slice_s if of_lock is not None else 0.0,
-        "functions": [_function(one, found.samples) for one in found.functions],
-        "nodes": node_entries(found.root, idle=False),
+        "functions": [_function(function, tree.samples) for function in tree.functions],
+        "nodes": node_entries(tree.root, idle=False),
         "notes": list(snapshot.notes),
     }
 
 
-def _function(one: FunctionShare, samples: int) -> dict[str, Any]:
+def _function(function: FunctionShare, samples: int) -> dict[str, Any]:
     return {
-        "function": one.step.name,
-        "module": one.step.module,
-        "part": str(one.step.kind),
-        "place": location_entry(one.location),
-        "own": one.own,
-        "total": one.total,
-        "asleep": one.asleep,
-        "own_share": one.own / samples,
-        "total_share": one.total / samples,
+        "function": function.step.name,
+        "module": function.step.module,
+        "part": str(function.step.kind),
+        "place": location_entry(function.location),
+        "own": function.own,
+        "total": function.total,
+        "asleep": function.asleep,
+        "own_share": function.own / samples,
+        "total_share": function.total / samples,
     }

@@ -81,24 +81,24 @@ class ProfileList(msgspec.Struct, kw_only=True):
 
 def encode_list(profiles: tuple[SelfProfile, ...]) -> bytes:
     """Return the profiles of a process as JSON text."""
-    found = ProfileList(profiles=[profile_entry(one) for one in profiles])
-    return snapshot_codec.encode_document(found)
+    entries = ProfileList(profiles=[profile_entry(profile) for profile in profiles])
+    return snapshot_codec.encode_document(entries)
 
 
-def encode(found: Listing) -> bytes:
+def encode(listing: Listing) -> bytes:
     """Return a listing as JSON text."""
-    base = [_start(found, index) for index in range(len(found.regions))]
+    base = [_start(listing, index) for index in range(len(listing.regions))]
     whole = ProfileReport(
-        profiles=[_profile(kept) for kept in found.profiles],
-        buckets=[_bucket(row, base[row.region]) for row in found.rows],
-        notes=list(found.notes),
+        profiles=[_profile(kept) for kept in listing.profiles],
+        buckets=[_bucket(row, base[row.region]) for row in listing.rows],
+        notes=list(listing.notes),
     )
     return snapshot_codec.encode_document(whole)
 
 
-def _start(found: Listing, index: int) -> int:
+def _start(listing: Listing, index: int) -> int:
     """Return the address of a region in the profile whose instructions the rows have."""
-    with_code = next((kept for kept in found.profiles if kept.code), found.profiles[0])
+    with_code = next((kept for kept in listing.profiles if kept.code), listing.profiles[0])
     return with_code.profile.regions[index].start
 
 
@@ -125,11 +125,11 @@ def _bucket(row: BucketRow, start: int) -> ReportedBucket:
         counts=list(row.counts),
         instructions=[
             ReportedInstruction(
-                offset=one.instruction.address - start,
-                text=one.instruction.text,
-                **_location(one.line or row.line),
+                offset=entry.instruction.address - start,
+                text=entry.instruction.text,
+                **_location(entry.line or row.line),
             )
-            for one in row.instructions
+            for entry in row.instructions
         ],
         function=row.line.function if row.line is not None else "",
         **_location(row.line),

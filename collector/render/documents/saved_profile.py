@@ -81,19 +81,24 @@ def _document(kept: KeptProfile) -> ProfileDocument:
         taken_at=kept.taken_at,
         machine=kept.machine,
         profile=profile_entry(kept.profile),
-        code=[CodePart(start=Address(one.start), code=_pieces(one.data)) for one in kept.code],
+        code=[
+            CodePart(start=Address(region.start), code=_pieces(region.data)) for region in kept.code
+        ],
         lines=[
             LinePart(
-                address=Address(one.address), function=one.function, file=one.file, line=one.line
+                address=Address(line.address),
+                function=line.function,
+                file=line.file,
+                line=line.line,
             )
-            for one in kept.lines
+            for line in kept.lines
         ],
     )
 
 
 def _pieces(data: bytes) -> list[str]:
     # The reader shortens long texts.
-    return [data[at : at + _PIECE].hex() for at in range(0, len(data), _PIECE)]
+    return [data[index : index + _PIECE].hex() for index in range(0, len(data), _PIECE)]
 
 
 def profile_entry(profile: SelfProfile) -> SelfProfileEntry:
@@ -133,8 +138,10 @@ def parse(data: bytes, name: str) -> KeptProfile:
         machine=whole.machine,
         code=code,
         lines=tuple(
-            CodeLine(address=int(one.address), function=one.function, file=one.file, line=one.line)
-            for one in whole.lines[: 2 * MAX_LINES]
+            CodeLine(
+                address=int(line.address), function=line.function, file=line.file, line=line.line
+            )
+            for line in whole.lines[: 2 * MAX_LINES]
         ),
     )
 
@@ -143,13 +150,13 @@ def _read_code(whole: ProfileDocument, profile: SelfProfile) -> tuple[RegionCode
     sizes = {region.start: region.size for region in profile.regions}
     if sum(len(piece) for part in whole.code for piece in part.code) > 2 * MAX_CODE:
         raise ValueError(f"there are over {MAX_CODE} bytes of code")
-    found = []
+    regions = []
     for part in whole.code:
         data = bytes.fromhex("".join(part.code))
         if sizes.get(part.start) != len(data):
             raise ValueError("the code is not as large as its region")
-        found.append(RegionCode(start=int(part.start), data=data))
-    return tuple(found)
+        regions.append(RegionCode(start=int(part.start), data=data))
+    return tuple(regions)
 
 
 def read_file(path: str) -> bytes:

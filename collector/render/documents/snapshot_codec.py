@@ -86,18 +86,18 @@ def encode(snapshot: Snapshot, before: Snapshot | None = None, *, packed: bool =
 
 def document(snapshot: Snapshot, before: Snapshot | None = None) -> dict[str, Any]:
     """Return the document as ``json.loads`` would return it."""
-    found: dict[str, Any] = msgspec.to_builtins(
+    result: dict[str, Any] = msgspec.to_builtins(
         describe(snapshot, before), str_keys=True, enc_hook=_written
     )
-    return found
+    return result
 
 
 def activity_document(now: ThreadActivity) -> dict[str, Any]:
     """Return what a thread does now as the snapshot's document has it."""
-    found: dict[str, Any] = msgspec.to_builtins(
+    result: dict[str, Any] = msgspec.to_builtins(
         msgspec.convert(now, ActivityEntry, from_attributes=True), str_keys=True
     )
-    return found
+    return result
 
 
 def describe(snapshot: Snapshot, before: Snapshot | None = None) -> Document:
@@ -140,7 +140,7 @@ def describe(snapshot: Snapshot, before: Snapshot | None = None) -> Document:
         pattern.lock = pattern.lock or None
     groups = thread_groups.find(snapshot.threads, by_id, class_of)
     whole.thread_groups = [_group_entry(group) for group in groups]
-    whole.lock_classes = [_class_entry(found) for found in classes]
+    whole.lock_classes = [_class_entry(lock_class) for lock_class in classes]
     roots = blocking_tree.find(snapshot).roots
     whole.blocking = [_root_entry(root) for root in roots[:_MAX_IDS]]
     if before is not None:
@@ -154,8 +154,10 @@ def _blame_entries(blame: Sequence[Blame]) -> list[BlameEntry]:
     # crowd has hundreds of thousands of entries with few sites.
     sites = {site: cast(Address, hex(site)) for site in blamed_sites(blame)}
     return [
-        BlameEntry(tid=one.tid, site=sites[one.site], through=one.through, wait_s=one.wait_s)
-        for one in blame
+        BlameEntry(
+            tid=entry.tid, site=sites[entry.site], through=entry.through, wait_s=entry.wait_s
+        )
+        for entry in blame
     ]
 
 
@@ -216,17 +218,17 @@ def _root_entry(root: BlockingRoot) -> BlockingRootEntry:
     )
 
 
-def _class_entry(found: LockClass) -> LockClassEntry:
+def _class_entry(lock_class: LockClass) -> LockClassEntry:
     figures = {
-        name: getattr(found, name)
+        name: getattr(lock_class, name)
         for name in LockClassEntry.__struct_fields__
         if name not in ("instances", "locks", "holders", "waiters", "interval")
     }
     return LockClassEntry(
-        instances=len(found.locks),
-        locks=list(found.locks[:_MAX_IDS]),
-        holders=list(found.holders),
-        waiters=list(found.waiters),
+        instances=len(lock_class.locks),
+        locks=list(lock_class.locks[:_MAX_IDS]),
+        holders=list(lock_class.holders),
+        waiters=list(lock_class.waiters),
         **figures,
     )
 
@@ -240,8 +242,8 @@ def _add_intervals(
         entry.interval = intervals.thread_interval(thread, threads.get(thread.tid))
     for lock, lock_entry in zip(snapshot.locks, whole.locks, strict=True):
         _add_lock_intervals(lock_entry, lock, locks.get(lock.id))
-    for found, class_entry in zip(classes, whole.lock_classes, strict=True):
-        class_entry.interval = intervals.class_interval(found.members, locks)
+    for lock_class, class_entry in zip(classes, whole.lock_classes, strict=True):
+        class_entry.interval = intervals.class_interval(lock_class.members, locks)
 
 
 def _add_lock_intervals(entry: LockEntry, lock: Lock, before: Lock | None) -> None:
@@ -300,16 +302,16 @@ def parse(data: bytes, name: str, rules: Rules | None = None) -> Snapshot:
     try:
         whole = _bounded(_decoded(data))
         _check_version(whole)
-        found = msgspec.convert(whole, Document, str_keys=True, dec_hook=_read)
-        _check_histograms(found)
+        parsed = msgspec.convert(whole, Document, str_keys=True, dec_hook=_read)
+        _check_histograms(parsed)
         # msgspec converts no keys of our own types.
-        found.stacks = {_read(IdKey, key): frames for key, frames in found.stacks.items()}
+        parsed.stacks = {_read(IdKey, key): frames for key, frames in parsed.stacks.items()}
         for recent in ("recent_lock_waits", "recent_thread_waits"):
-            by_id = {_read(IdKey, key): parts for key, parts in getattr(found, recent).items()}
-            setattr(found, recent, by_id)
-        found.sites = {_read(Address, key): frame for key, frame in found.sites.items()}
-        snapshot = msgspec.convert(found, Snapshot, from_attributes=True)
-        snapshot = replace(snapshot, sections=_read_sections(found))
+            by_id = {_read(IdKey, key): parts for key, parts in getattr(parsed, recent).items()}
+            setattr(parsed, recent, by_id)
+        parsed.sites = {_read(Address, key): frame for key, frame in parsed.sites.items()}
+        snapshot = msgspec.convert(parsed, Snapshot, from_attributes=True)
+        snapshot = replace(snapshot, sections=_read_sections(parsed))
     except msgspec.MsgspecError as error:
         raise LocktopError(f"{name} is no snapshot of locktop: {_explained(error)}") from None
     except (ValueError, RecursionError, MemoryError) as error:
@@ -359,11 +361,11 @@ def _decoded(data: bytes) -> object:
     return msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"))
 
 
-def _check_version(whole: object, known: int = VERSION) -> None:
+def _check_version(whole: object, known_version: int = VERSION) -> None:
     """Raise ValueError for the document of a later locktop, which may differ in every field."""
-    version = whole.get("version") if isinstance(whole, dict) else known
-    if version not in (None, known):
-        raise ValueError(f"version is {version}; this locktop knows version {known}")
+    version = whole.get("version") if isinstance(whole, dict) else known_version
+    if version not in (None, known_version):
+        raise ValueError(f"version is {version}; this locktop knows version {known_version}")
 
 
 def _bounded(value: object) -> object:

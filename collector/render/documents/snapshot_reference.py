@@ -52,44 +52,44 @@ def _tables(objects: dict[str, Any]) -> Iterator[str]:
         yield f"\n## {_title(name)}\n\n{_one_line(objects[name].get('description', ''))}\n\n"
         yield "| key | type | meaning |\n|---|---|---|\n"
         required = set(objects[name].get("required", ()))
-        for key, found in objects[name]["properties"].items():
+        for key, schema in objects[name]["properties"].items():
             star = "\\*" if key in required else ""
-            kind = _type(found, objects)
-            yield f"| `{key}`{star} | {kind} | {_one_line(found.get('description', ''))} |\n"
-            order += [part for part in _parts(found) if part in objects and part not in order]
+            kind = _type(schema, objects)
+            yield f"| `{key}`{star} | {kind} | {_one_line(schema.get('description', ''))} |\n"
+            order += [part for part in _parts(schema) if part in objects and part not in order]
 
 
-def _parts(found: Any) -> Iterator[str]:
+def _parts(schema: Any) -> Iterator[str]:
     """Yield the names of the objects that a part of the schema refers to."""
-    if isinstance(found, dict):
-        if "$ref" in found:
-            name = found["$ref"].rpartition("/")[2]
+    if isinstance(schema, dict):
+        if "$ref" in schema:
+            name = schema["$ref"].rpartition("/")[2]
             if not name.endswith("Entry") and not name.endswith("Interval"):
                 return
             yield name
-        for part in found.values():
+        for part in schema.values():
             yield from _parts(part)
-    elif isinstance(found, list):
-        for part in found:
+    elif isinstance(schema, list):
+        for part in schema:
             yield from _parts(part)
 
 
-def _type(found: dict[str, Any], objects: dict[str, Any]) -> str:
+def _type(schema: dict[str, Any], objects: dict[str, Any]) -> str:
     """Return the type of a key in words."""
-    if "$ref" in found:
-        name = found["$ref"].rpartition("/")[2]
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
         values = objects[name].get("enum")
         return ", ".join(f"`{value}`" for value in values) if values else _link(name)
-    if "anyOf" in found:
-        return " or ".join(_type(part, objects) for part in found["anyOf"])
-    if "enum" in found:
-        return ", ".join(f"`{value}`" for value in found["enum"])
-    kind = found.get("type")
+    if "anyOf" in schema:
+        return " or ".join(_type(part, objects) for part in schema["anyOf"])
+    if "enum" in schema:
+        return ", ".join(f"`{value}`" for value in schema["enum"])
+    kind = schema.get("type")
     if kind == "array":
-        return f"list of {_type(found['items'], objects)}"
+        return f"list of {_type(schema['items'], objects)}"
     if kind == "object":
-        return f"object of {_type(found['additionalProperties'], objects)}"
-    if kind == "string" and "0x" in found.get("pattern", ""):
+        return f"object of {_type(schema['additionalProperties'], objects)}"
+    if kind == "string" and "0x" in schema.get("pattern", ""):
         return "address"
     return {"string": "text", "integer": "integer", "null": "null", "boolean": "true or false"}.get(
         str(kind), str(kind)

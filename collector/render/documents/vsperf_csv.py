@@ -56,49 +56,49 @@ class _Rows:
         self._whole = root.value + (root.idle if idle else 0.0)
 
     def rows(self) -> Iterator[list[str | float]]:
-        for found in sorted(self._groups.values(), key=_group_order):
-            value = self._value(found)
+        for group in sorted(self._groups.values(), key=_group_order):
+            value = self._value(group)
             if value <= 0:
                 continue
-            yield self._row("Root", found.step, found, value, self._own(found))
-            for caller in found.callers:
+            yield self._row("Root", group.step, group, value, self._own(group))
+            for caller in group.callers:
                 if self._value(caller) > 0:
-                    alone = self._value(caller) if _is_end(found.step) else 0.0
-                    yield self._row("Caller", found.step, caller, self._value(caller), alone)
-            for callee in found.callees:
+                    alone = self._value(caller) if _is_end(group.step) else 0.0
+                    yield self._row("Caller", group.step, caller, self._value(caller), alone)
+            for callee in group.callees:
                 if self._value(callee) > 0:
                     alone = self._value(callee) if _is_end(callee.step) else 0.0
-                    yield self._row("Callee", found.step, callee, self._value(callee), alone)
+                    yield self._row("Callee", group.step, callee, self._value(callee), alone)
 
-    def _value(self, one: Butterfly | Wing) -> float:
-        return one.value + (one.idle if self._idle else 0.0)
+    def _value(self, entry: Butterfly | Wing) -> float:
+        return entry.value + (entry.idle if self._idle else 0.0)
 
-    def _own(self, found: Butterfly) -> float:
+    def _own(self, group: Butterfly) -> float:
         """Return the waits of the lock itself. A wait inside a function goes to the lock, which is
         a function of its own here."""
-        return self._value(found) if _is_end(found.step) else 0.0
+        return self._value(group) if _is_end(group.step) else 0.0
 
     def _row(
-        self, kind: str, root: Step, one: Butterfly | Wing, value: float, own: float
+        self, kind: str, root: Step, entry: Butterfly | Wing, value: float, own: float
     ) -> list[str | float]:
-        line = one.location or SourceLine("", 0)
+        line = entry.location or SourceLine("", 0)
         process = self._profile.process
         return [
-            kind, one.step.name, *self._figures(value, own), line.file, line.line,
-            LOCK_MODULE if one.step.kind is StepKind.LOCK else one.step.module, "",
-            f"{one.step.number:#x}", root.name, process.comm, process.pid,
+            kind, entry.step.name, *self._figures(value, own), line.file, line.line,
+            LOCK_MODULE if entry.step.kind is StepKind.LOCK else entry.step.module, "",
+            f"{entry.step.number:#x}", root.name, process.comm, process.pid,
         ]  # fmt: skip
 
     def _figures(self, value: float, own: float) -> list[float]:
         whole = self._whole or 1.0
-        figures = [round(one * self._factor, 6) for one in (value, own)]
-        shares = [round(100 * one / whole, 2) for one in (value, own)]
-        return [int(one) if one == int(one) else one for one in figures] + shares
+        figures = [round(figure * self._factor, 6) for figure in (value, own)]
+        shares = [round(100 * figure / whole, 2) for figure in (value, own)]
+        return [int(figure) if figure == int(figure) else figure for figure in figures] + shares
 
 
 def _is_end(step: Step) -> bool:
     return step.kind is StepKind.LOCK
 
 
-def _group_order(found: Butterfly) -> tuple[float, float, Step]:
-    return most_first(Wing(found.step, found.value, found.idle))
+def _group_order(group: Butterfly) -> tuple[float, float, Step]:
+    return most_first(Wing(group.step, group.value, group.idle))
