@@ -28,27 +28,27 @@ _ORDER_KEYS = (
 _WIDTH = 100
 
 
-def as_text(snapshot: Snapshot, potential: bool, width: int) -> bytes:
+def render_text(snapshot: Snapshot, potential: bool, width: int) -> bytes:
     """Return the finding as text: the answer, then a report of each deadlock."""
     return encoded("".join(f"{line}\n" for line in lines(snapshot, potential, width)))
 
 
-def as_line(snapshot: Snapshot, potential: bool, width: int) -> bytes:
+def render_line(snapshot: Snapshot, potential: bool, width: int) -> bytes:
     """Return the first line of the text, the answer."""
     return encoded(f"{lines(snapshot, potential, width)[0]}\n")
 
 
-def as_json(snapshot: Snapshot, potential: bool) -> bytes:
+def render_json(snapshot: Snapshot, potential: bool) -> bytes:
     """Return the finding as a JSON object, see document()."""
     return encoded(json.dumps(document(snapshot, potential), indent=1) + "\n")
 
 
-def as_dot(snapshot: Snapshot) -> bytes:
+def render_dot(snapshot: Snapshot) -> bytes:
     """Return the cycles as a graph for Graphviz."""
     return encoded(dot.render(reports(snapshot)))
 
 
-def as_mermaid(snapshot: Snapshot) -> bytes:
+def render_mermaid(snapshot: Snapshot) -> bytes:
     """Return the cycles as a graph for Mermaid."""
     return encoded(mermaid.render(reports(snapshot)))
 
@@ -59,20 +59,20 @@ def lines(snapshot: Snapshot, potential: bool = False, width: int = _WIDTH) -> l
 
     With ``potential`` the potential deadlocks follow.
     """
-    found = [_finding(snapshot, potential)]
+    lines = [_finding(snapshot, potential)]
     taken = list(unit_takers.lines(snapshot))
     if taken:  # they explain the deadlocks that follow
-        found += ["", *(part for line in taken for part in wrapped(line, width))]
+        lines += ["", *(part for line in taken for part in wrapped(line, width))]
     for report in () if hang.is_the_finding(snapshot) else reports(snapshot):
-        found += ["", *(part for line in deadlock.lines(report) for part in wrapped(line, width))]
+        lines += ["", *(part for line in deadlock.lines(report) for part in wrapped(line, width))]
     if verdict.long_hang(snapshot) is not None:
-        found += ["", *(part for line in hang.lines(snapshot) for part in wrapped(line, width))]
+        lines += ["", *(part for line in hang.lines(snapshot) for part in wrapped(line, width))]
     elif not snapshot.deadlocks:
-        found += [part for line in unknown_waits.lines(snapshot) for part in wrapped(line, width)]
+        lines += [part for line in unknown_waits.lines(snapshot) for part in wrapped(line, width)]
     orders = list(lock_order.lines(snapshot)) if potential else []
     if orders:
-        found += ["", *(part for line in orders for part in wrapped(line, width))]
-    return found
+        lines += ["", *(part for line in orders for part in wrapped(line, width))]
+    return lines
 
 
 def document(snapshot: Snapshot, potential: bool = False) -> dict[str, Any]:
@@ -84,9 +84,9 @@ def document(snapshot: Snapshot, potential: bool = False) -> dict[str, Any]:
     a snapshot too.
     """
     whole = snapshot_document(snapshot)
-    tids = {edge.tid for found in snapshot.deadlocks for edge in found.cycle}
+    tids = {edge.tid for group in snapshot.deadlocks for edge in group.cycle}
     locks = set(snapshot.deadlocked)
-    stacks = {str(edge.stack) for found in snapshot.deadlocks for edge in found.cycle}
+    stacks = {str(edge.stack) for group in snapshot.deadlocks for edge in group.cycle}
     for thread, wait in verdict.unknown_waiters(snapshot):
         tids.add(thread.tid)
         locks.add(wait.lock)

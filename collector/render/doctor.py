@@ -18,18 +18,18 @@ _HEADS = {
 }
 
 
-def doctor_text(found: Diagnosis, width: int) -> str:
+def doctor_text(diagnosis: Diagnosis, width: int) -> str:
     """Return the diagnosis as lines of at most ``width`` characters."""
-    return "\n".join(_lines(found, width)) + "\n"
+    return "\n".join(_lines(diagnosis, width)) + "\n"
 
 
-def _lines(found: Diagnosis, width: int) -> Iterator[str]:
-    if found.pid is None:
+def _lines(diagnosis: Diagnosis, width: int) -> Iterator[str]:
+    if diagnosis.pid is None:
         yield "What this machine allows:"
     else:
-        yield f"{_HEADS[found.sight]} process {found.pid} ({found.comm}):"
-    widest = max(len(check.name) for check in found.checks)
-    for check in found.checks:
+        yield f"{_HEADS[diagnosis.sight]} process {diagnosis.pid} ({diagnosis.comm}):"
+    widest = max(len(check.name) for check in diagnosis.checks)
+    for check in diagnosis.checks:
         head = f"  {check.sight.value:<8} {check.name:<{widest}}  "
         yield from _hanging(head, check.fact, width)
         if check.remedy:
@@ -47,15 +47,15 @@ def _hanging(head: str, text: str, width: int) -> list[str]:
     )
 
 
-def doctor_json(found: Diagnosis) -> bytes:
+def doctor_json(diagnosis: Diagnosis) -> bytes:
     """Return the diagnosis as a JSON document (docs/doctor.md has its keys)."""
     document = {
         "format": "locktop.doctor",
         "version": 1,
-        "pid": found.pid,
-        "comm": found.comm or None,
-        "sight": found.sight.value,
-        "checks": [_check(check) for check in found.checks],
+        "pid": diagnosis.pid,
+        "comm": diagnosis.comm or None,
+        "sight": diagnosis.sight.value,
+        "checks": [_check(check) for check in diagnosis.checks],
     }
     return msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
 

@@ -59,7 +59,7 @@ class ResultFormats(Generic[P]):
     """The formats of one result by name. The first is the default."""
 
     def __init__(self, *formats: OutputFormat[P]) -> None:
-        self._by_name = {one.name: one for one in formats}
+        self._by_name = {entry.name: entry for entry in formats}
         self.names = tuple(self._by_name)
         self.default = self.names[0]
 
@@ -73,7 +73,7 @@ class ResultFormats(Generic[P]):
     @property
     def help(self) -> str:
         """The help of ``--format``."""
-        parts = [one.about for one in self._by_name.values() if one.about]
+        parts = [entry.about for entry in self._by_name.values() if entry.about]
         if not parts:
             return f"default {self.default}"
         if len(parts) == 2:
@@ -131,31 +131,31 @@ SNAPSHOT_FORMATS = ResultFormats(
 def _finding_text(snapshot: Snapshot, potential: bool = False, width: int = WIDTH) -> bytes:
     from locktop.collector.render import check_report
 
-    return check_report.as_text(snapshot, potential, width)
+    return check_report.render_text(snapshot, potential, width)
 
 
 def _finding_line(snapshot: Snapshot, potential: bool = False, width: int = WIDTH) -> bytes:
     from locktop.collector.render import check_report
 
-    return check_report.as_line(snapshot, potential, width)
+    return check_report.render_line(snapshot, potential, width)
 
 
 def _finding_json(snapshot: Snapshot, potential: bool = False, width: int = WIDTH) -> bytes:
     from locktop.collector.render import check_report
 
-    return check_report.as_json(snapshot, potential)
+    return check_report.render_json(snapshot, potential)
 
 
 def _finding_dot(snapshot: Snapshot, potential: bool = False, width: int = WIDTH) -> bytes:
     from locktop.collector.render import check_report
 
-    return check_report.as_dot(snapshot)
+    return check_report.render_dot(snapshot)
 
 
 def _finding_mermaid(snapshot: Snapshot, potential: bool = False, width: int = WIDTH) -> bytes:
     from locktop.collector.render import check_report
 
-    return check_report.as_mermaid(snapshot)
+    return check_report.render_mermaid(snapshot)
 
 
 #: With ``potential`` the potential deadlocks are part of the finding.
@@ -290,17 +290,17 @@ PROFILE_LIST_FORMATS = ResultFormats(
 )
 
 
-def _profile_text(found: Listing, width: int = WIDTH) -> bytes:
+def _profile_text(listing: Listing, width: int = WIDTH) -> bytes:
     from locktop.collector.render.files import encoded
     from locktop.collector.render.text import self_profile
 
-    return encoded(self_profile.render(found, width))
+    return encoded(self_profile.render(listing, width))
 
 
-def _profile_json(found: Listing, width: int = WIDTH) -> bytes:
+def _profile_json(listing: Listing, width: int = WIDTH) -> bytes:
     from locktop.collector.render.documents import profile_report
 
-    return profile_report.encode(found)
+    return profile_report.encode(listing)
 
 
 PROFILE_FORMATS = ResultFormats(
@@ -312,16 +312,16 @@ PROFILE_FORMATS = ResultFormats(
 # ---- what can be seen of a process: `locktop doctor` ----
 
 
-def _diagnosis_text(found: Diagnosis, width: int = WIDTH) -> bytes:
+def _diagnosis_text(diagnosis: Diagnosis, width: int = WIDTH) -> bytes:
     from locktop.collector.render.doctor import doctor_text
 
-    return doctor_text(found, width).encode()
+    return doctor_text(diagnosis, width).encode()
 
 
-def _diagnosis_json(found: Diagnosis, width: int = WIDTH) -> bytes:
+def _diagnosis_json(diagnosis: Diagnosis, width: int = WIDTH) -> bytes:
     from locktop.collector.render.doctor import doctor_json
 
-    return doctor_json(found)
+    return doctor_json(diagnosis)
 
 
 DIAGNOSIS_FORMATS = ResultFormats(

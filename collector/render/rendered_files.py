@@ -24,8 +24,8 @@ def snapshot_name(snapshot: Snapshot, suffix: str) -> str:
 def call_tree_name(profile: Profile) -> str:
     """Return a name for a file with a call tree: locktop-callers-mysqld-4711, locktop-calls-x-1."""
     process = profile.process
-    of = f"-{process.comm}-{process.pid}" if process.pid else ""
-    return plain_name(f"locktop-{profile.name}{of}")
+    owner = f"-{process.comm}-{process.pid}" if process.pid else ""
+    return plain_name(f"locktop-{profile.name}{owner}")
 
 
 def save_snapshot(snapshot: Snapshot, form: str, directory: Path | None = None) -> Path:
