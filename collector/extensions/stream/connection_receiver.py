@@ -115,7 +115,7 @@ class ConnectionReceiver:
         is_unix = opened.family == socket.AF_UNIX
         peer = PeerConnection(opened, "a local peer" if is_unix else _name(address))
         with self._lock:
-            waiting = [one for one in self._peers if one is not self._followed]
+            waiting = [peer for peer in self._peers if peer is not self._followed]
             if len(self._peers) >= MAX_PEERS and now - waiting[0].began_at > _GIVES_WAY_S:
                 waiting[0].shut_down()
                 self._peers.remove(waiting[0])

@@ -59,17 +59,17 @@ class DatagramReceiver:
     @property
     def losses(self) -> str:
         """The losses of the stream that is followed, and what was ignored; "" without any."""
-        found = []
+        texts = []
         followed = self._streams.get(self._key) if self._key is not None else None
         if followed is not None and followed.counts.lost:
-            found.append(f"lost {followed.counts.lost:,} of {followed.counts.sent:,} datagrams")
+            texts.append(f"lost {followed.counts.lost:,} of {followed.counts.sent:,} datagrams")
         if followed is not None and followed.frames_lost:
-            found.append(f"{counted(followed.frames_lost, 'snapshot')} lost with them")
+            texts.append(f"{counted(followed.frames_lost, 'snapshot')} lost with them")
         if followed is not None and followed.counts.reordered:
-            found.append(f"{followed.counts.reordered:,} came in another order")
+            texts.append(f"{followed.counts.reordered:,} came in another order")
         if self.ignored:
-            found.append(f"ignored {self.ignored:,} that were damaged, repeated or of others")
-        return "; ".join(found)
+            texts.append(f"ignored {self.ignored:,} that were damaged, repeated or of others")
+        return "; ".join(texts)
 
     def take(self, datagram: bytes, host: str, now: float) -> None:
         """Take a datagram.
@@ -113,9 +113,9 @@ class DatagramReceiver:
 
     def _stream(self, key: tuple[str, int], header: DatagramHeader, now: float) -> _Arriving | None:
         """Return the stream of a datagram; None while another one is followed."""
-        found = self._streams.get(key)
-        if found is not None:
-            return found
+        stream = self._streams.get(key)
+        if stream is not None:
+            return stream
         followed = self._streams.get(self._key) if self._key is not None else None
         if (
             followed is not None
@@ -126,15 +126,15 @@ class DatagramReceiver:
         candidates = [other for other in self._streams if other != self._key]
         if len(candidates) >= _MAX_CANDIDATES:
             del self._streams[candidates[0]]
-        made = _Arriving(
+        new_stream = _Arriving(
             counts=DatagramCounts(header.number),
             frames=Reassembly(),
             record_frames=Reassembly(_MAX_RECORD_BYTES),
             intake=StreamIntake(self._received),
             heard_at=now,
         )
-        self._streams[key] = made
-        return made
+        self._streams[key] = new_stream
+        return new_stream
 
     def _take_records(self, stream: _Arriving, frame: bytes) -> None:
         try:
@@ -172,7 +172,7 @@ class DatagramReceiver:
         if key == self._key:
             return
         self._key = key
-        for other in [one for one in self._streams if one != key]:
+        for other in [stream_key for stream_key in self._streams if stream_key != key]:
             del self._streams[other]
 
 

@@ -63,7 +63,7 @@ def split(
         channel: SNAPSHOTS or RECORDS.
     """
     room = size - _HEADER.size
-    data_parts = [frame[at : at + room] for at in range(0, len(frame), room)]
+    data_parts = [frame[start : start + room] for start in range(0, len(frame), room)]
     parts = len(data_parts)
     groups = groups_of(parts)
     parities = [
@@ -88,10 +88,10 @@ def groups_of(parts: int) -> int:
 
 def _parity(parts: Iterable[bytes], room: int) -> bytes:
     """Return the exclusive or of all parts, which count as filled up with zeros."""
-    found = 0
+    parity = 0
     for part in parts:
-        found ^= int.from_bytes(part.ljust(room, b"\0"), "little")
-    return found.to_bytes(room, "little")
+        parity ^= int.from_bytes(part.ljust(room, b"\0"), "little")
+    return parity.to_bytes(room, "little")
 
 
 def parse(datagram: bytes) -> tuple[DatagramHeader, bytes] | None:
@@ -247,18 +247,18 @@ class Reassembly:
             self._done = header.frame - 1
             for number in list(self._open):
                 self._forget(number)
-        found = self._open.get(header.frame)
-        if found is None:
-            found = self._open[header.frame] = _OpenFrame(header.parts)
-        if header.parts != found.parts or not found.add(header.part, data):
+        open_frame = self._open.get(header.frame)
+        if open_frame is None:
+            open_frame = self._open[header.frame] = _OpenFrame(header.parts)
+        if header.parts != open_frame.parts or not open_frame.add(header.part, data):
             return None
         self.size += len(data)
-        if found.is_whole:
+        if open_frame.is_whole:
             self._done = header.frame
             self._old.clear()
             for number in [number for number in self._open if number <= header.frame]:
                 self._forget(number)
-            return found.frame()
+            return open_frame.frame()
         while len(self._open) > _MAX_OPEN or (self._open and self.size > self._max_bytes):
             # In the order of arrival: a forged number far ahead must not stay for ever.
             self._forget(next(iter(self._open)))

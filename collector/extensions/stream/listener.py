@@ -126,18 +126,18 @@ class Listener:
 
 def _bound(url: StreamUrl, endpoint: Endpoint) -> socket.socket:
     is_udp = url.transport is Transport.UDP
-    made = socket.socket(endpoint.family, socket.SOCK_DGRAM if is_udp else socket.SOCK_STREAM)
+    bound = socket.socket(endpoint.family, socket.SOCK_DGRAM if is_udp else socket.SOCK_STREAM)
     try:
         if is_udp:
-            made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER)
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER)
         else:
-            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.bind(endpoint.address)
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(endpoint.address)
         if not is_udp:
-            made.listen()
+            bound.listen()
     except OSError as error:
-        made.close()
+        bound.close()
         reason = (error.strerror or str(error)).lower()
         where = host_port(url.host, url.port)
         raise LocktopError(f"cannot listen at {where}: {reason}; name another port") from None
-    return made
+    return bound

@@ -187,30 +187,30 @@ class FrameUnpacker:
 
     def _slots(self, payload: bytes) -> SlotBatch:
         try:
-            found = _SLOTS.decode(payload)
+            slots = _SLOTS.decode(payload)
         except (msgspec.MsgspecError, ValueError) as error:
             raise LocktopError(f"damaged: ring records: {error}") from None
-        numbers = (found.ticks, found.time_ns, found.lost, found.first, found.packed, found.before)
+        numbers = (slots.ticks, slots.time_ns, slots.lost, slots.first, slots.packed, slots.before)
         if (
-            not 1 <= found.hz <= 1e12
+            not 1 <= slots.hz <= 1e12
             or not all(0 <= number <= _MAX_TICKS for number in numbers)
-            or max(found.time_ns, found.lost, found.before) > _MAX_COUNT
-            or found.packed > MAX_RECORDS
-            or bool(found.packed) is not bool(found.records)
+            or max(slots.time_ns, slots.lost, slots.before) > _MAX_COUNT
+            or slots.packed > MAX_RECORDS
+            or bool(slots.packed) is not bool(slots.records)
         ):
             raise LocktopError("damaged: a batch of ring records has an impossible number")
-        missing = max(0, found.before - self._records) if self._records is not None else 0
+        missing = max(0, slots.before - self._records) if self._records is not None else 0
         taken = SlotBatch(
-            ticks=found.ticks,
-            time_ns=found.time_ns,
-            hz=found.hz,
-            lost=min(found.lost + missing, _MAX_COUNT),
-            records=found.records,
-            packed=found.packed,
-            first=found.first,
+            ticks=slots.ticks,
+            time_ns=slots.time_ns,
+            hz=slots.hz,
+            lost=min(slots.lost + missing, _MAX_COUNT),
+            records=slots.records,
+            packed=slots.packed,
+            first=slots.first,
         )
         slot_batch.slots(taken)  # so that damage ends this frame, and no time line later
-        self._records = found.before + found.packed + found.lost
+        self._records = slots.before + slots.packed + slots.lost
         return taken
 
 

@@ -68,7 +68,7 @@ def check_allowed(
 
 def listener_context(files: TlsFiles) -> ssl.SSLContext:
     """Return the settings of the side that listens. Raises LocktopError."""
-    return _with_files(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), files)
+    return _load_files(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), files)
 
 
 def sender_context(files: TlsFiles) -> ssl.SSLContext:
@@ -77,10 +77,10 @@ def sender_context(files: TlsFiles) -> ssl.SSLContext:
     Raises:
         LocktopError: a file cannot be read, or fits no other.
     """
-    return _with_files(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), files)
+    return _load_files(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), files)
 
 
-def _with_files(context: ssl.SSLContext, files: TlsFiles) -> ssl.SSLContext:
+def _load_files(context: ssl.SSLContext, files: TlsFiles) -> ssl.SSLContext:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.verify_mode = ssl.CERT_REQUIRED
     try:

@@ -84,14 +84,14 @@ class Outbox:
         with self._changed:
             if not self._records:
                 return None
-            found = self._pop()
+            slots = self._pop()
             dropped, self._dropped = self._dropped, 0
-            return replace(found, lost=found.lost + dropped) if dropped else found
+            return replace(slots, lost=slots.lost + dropped) if dropped else slots
 
     def _pop(self) -> SlotBatch:
-        found = self._records.popleft()
-        self._waiting_bytes -= len(found.records)
-        return found
+        slots = self._records.popleft()
+        self._waiting_bytes -= len(slots.records)
+        return slots
 
     def stop(self) -> None:
         """Let ``take`` return at once. A signal handler may call this method."""

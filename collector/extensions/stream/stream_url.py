@@ -54,9 +54,9 @@ class Endpoint(Struct, frozen=True):
     @property
     def is_loopback(self) -> bool:
         """Whether the address is of this machine alone."""
-        found = ipaddress.ip_address(self.address[0].partition("%")[0])
-        mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
-        return (mapped or found).is_loopback
+        address = ipaddress.ip_address(self.address[0].partition("%")[0])
+        mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+        return (mapped or address).is_loopback
 
 
 def host_port(host: str, port: int) -> str:
@@ -80,11 +80,11 @@ def parse(text: str, *, listens: bool = False) -> StreamUrl:
         raise LocktopError(f"{text!r} is no address of a stream; {_FORMS}")
     if scheme == Transport.UNIX:
         return _unix(text, rest)
-    found = _HOST_PORT.fullmatch(rest)
-    if found is None:
+    match = _HOST_PORT.fullmatch(rest)
+    if match is None:
         cure = "; an IPv6 address needs brackets: [::1]" if rest.count(":") > 1 else ""
         raise LocktopError(f"{text!r} needs a host and a port: {scheme}://HOST:PORT{cure}")
-    host, port = found[1] or found[2] or "", int(found[3])
+    host, port = match[1] or match[2] or "", int(match[3])
     if not host and not listens:
         raise LocktopError(f"{text!r} names no host: {scheme}://HOST:PORT")
     if not (0 if listens else 1) <= port <= 65535:
@@ -104,16 +104,16 @@ def resolve(url: StreamUrl) -> list[Endpoint]:
     """Return the addresses of the host, those of IPv4 first. Raises LocktopError."""
     kind = socket.SOCK_DGRAM if url.transport is Transport.UDP else socket.SOCK_STREAM
     try:
-        found = socket.getaddrinfo(url.host, url.port, type=kind)
+        results = socket.getaddrinfo(url.host, url.port, type=kind)
     except (OSError, UnicodeError) as error:
         reason = (getattr(error, "strerror", None) or "no name of a host").lower()
         raise LocktopError(f"{url}: the host is not found: {reason}") from None
     endpoints = [
         Endpoint(family, (str(address[0]), *map(int, address[1:])))  # type: ignore[arg-type]
-        for family, _, _, _, address in found
+        for family, _, _, _, address in results
         if family in (socket.AF_INET, socket.AF_INET6)
     ]
     if not endpoints:
         raise LocktopError(f"{url}: the host has no address")
     # A listener binds one address, so both ends must prefer the same one of "localhost".
-    return sorted(endpoints, key=lambda one: one.family != socket.AF_INET)
+    return sorted(endpoints, key=lambda endpoint: endpoint.family != socket.AF_INET)

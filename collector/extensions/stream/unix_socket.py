@@ -30,14 +30,14 @@ class BoundSocket:
         try:
             self._bind(url)
             self.socket.listen()
-            found = os.lstat(self._path)
+            status = os.lstat(self._path)
         except OSError as error:
             self.socket.close()
             raise LocktopError(f"{url}: {(error.strerror or 'cannot be made').lower()}") from None
         except LocktopError:
             self.socket.close()
             raise
-        self._identity = found.st_dev, found.st_ino
+        self._identity = status.st_dev, status.st_ino
 
     def _bind(self, url: StreamUrl) -> None:
         try:
@@ -56,8 +56,8 @@ class BoundSocket:
         """Close the socket and remove its file, unless another one has its name by now."""
         self.socket.close()
         with contextlib.suppress(OSError):
-            found = os.lstat(self._path)
-            if (found.st_dev, found.st_ino) == self._identity:
+            status = os.lstat(self._path)
+            if (status.st_dev, status.st_ino) == self._identity:
                 os.unlink(self._path)
 
 
@@ -71,8 +71,8 @@ def _bind_private(bound: socket.socket, path: str) -> None:
 
 def _is_left_over(path: str) -> bool:
     """Return whether the file is a socket of this user at which no process listens."""
-    found = os.lstat(path)
-    if not stat.S_ISSOCK(found.st_mode) or found.st_uid != os.geteuid():
+    status = os.lstat(path)
+    if not stat.S_ISSOCK(status.st_mode) or status.st_uid != os.geteuid():
         return False
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(1.0)
