@@ -54,7 +54,7 @@ def row(compiler: Compiler, threads: int) -> str:
     took = []
     for time_ns in reversed(history.times_ns()):
         at = time.perf_counter()
-        history.at(time_ns)
+        history.snapshot_at(time_ns)
         took.append(1000 * (time.perf_counter() - at))
     return (
         f"| {threads:,} threads | {100 * scanned_s / wall_s:.1f} % |"

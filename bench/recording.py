@@ -143,7 +143,7 @@ def reach(compiler: Compiler, directory: Path) -> None:
     """Measure how long it takes to open a large recording and to reach a moment."""
     snapshots, batches = samples(compiler)
     path, begin = directory / "reach", time.time_ns()
-    writer = RecordingWriter(path, RecordingInfo.of(snapshots[0], "1"), begin)
+    writer = RecordingWriter(path, RecordingInfo.from_snapshot(snapshots[0], "1"), begin)
     number = 0
     while writer.size < GIGABYTE:
         at = begin + number * SECOND_NS // 2
@@ -157,7 +157,7 @@ def reach(compiler: Compiler, directory: Path) -> None:
     times, chosen, took = recording.times_ns(), random.Random(19), []
     for _ in range(100):
         before = time.monotonic()
-        recording.at(chosen.choice(times))
+        recording.snapshot_at(chosen.choice(times))
         took.append(time.monotonic() - before)
     print(f"reach: {writer.size / 1e9:.2f} GB, {len(times):,} snapshots of", end=" ")
     print(f"{len(snapshots[0].threads)} threads; opened in {opened_s:.2f} s; a moment in", end=" ")

@@ -77,8 +77,8 @@ def notable_at(moments: Moments, text: str | None) -> Notable | None:
     Raises:
         LocktopError: there is no alert or mark of this number.
     """
-    found = _NOTABLE.fullmatch(text) if text is not None else None
-    return _notable(moments, found[1], int(found[2] or 1)) if found else None
+    match = _NOTABLE.fullmatch(text) if text is not None else None
+    return _notable(moments, match[1], int(match[2] or 1)) if match else None
 
 
 def announcement(moments: Moments, text: str | None) -> str:
@@ -159,14 +159,14 @@ def _taken_at(moments: Moments, time_ns: int) -> Snapshot:
 
     A scan takes time, and a recording may have the end of it. The user sees when it began.
     """
-    times, found = moments.times_ns(), moments.at(time_ns)
+    times, snapshot = moments.times_ns(), moments.snapshot_at(time_ns)
     number = bisect_right(times, time_ns)
     if number < len(times):
-        following = moments.at(times[number])
+        following = moments.snapshot_at(times[number])
         began = _parsed(following.taken_at)
         if began is not None and began.first_ns <= time_ns:
             return following
-    return found
+    return snapshot
 
 
 def _last_ns(moments: Moments, text: str | None, default_ns: int) -> int:
@@ -181,19 +181,19 @@ def _last_ns(moments: Moments, text: str | None, default_ns: int) -> int:
 
 
 def _given(moments: Moments, text: str, begin_ns: int, end_ns: int) -> _Given:
-    if found := _RELATIVE.fullmatch(text):
-        sign, number, unit = found.groups()
+    if match := _RELATIVE.fullmatch(text):
+        sign, number, unit = match.groups()
         by_ns = round(float(number) * _UNITS_NS[unit])
         exact_ns = begin_ns + by_ns if sign == "+" else end_ns - by_ns
         return _Given(exact_ns, exact_ns)
-    if found := _SHARE.fullmatch(text):
-        if float(found[1]) > 100.0:
+    if match := _SHARE.fullmatch(text):
+        if float(match[1]) > 100.0:
             raise LocktopError(f"{text!r} is outside of the recording; {_there_are(moments)}")
-        exact_ns = begin_ns + round((end_ns - begin_ns) * float(found[1]) / 100)
+        exact_ns = begin_ns + round((end_ns - begin_ns) * float(match[1]) / 100)
         return _Given(exact_ns, exact_ns)
-    if found := _NOTABLE.fullmatch(text):
+    if match := _NOTABLE.fullmatch(text):
         # A long wait may have ended before the first snapshot.
-        exact_ns = max(begin_ns, _notable(moments, found[1], int(found[2] or 1)).time_ns)
+        exact_ns = max(begin_ns, _notable(moments, match[1], int(match[2] or 1)).time_ns)
         return _Given(exact_ns, exact_ns)
     given = _on_clock(text, begin_ns, end_ns) if _CLOCK.fullmatch(text) else _parsed(text)
     if given is None:
@@ -206,16 +206,20 @@ def _given(moments: Moments, text: str, begin_ns: int, end_ns: int) -> _Given:
 
 def _notable(moments: Moments, word: str, number: int) -> Notable:
     """Return the moment of this number, from 1 on."""
-    found = _notables(moments, word)
-    if not 1 <= number <= len(found):
-        count = f"there are {len(found)}" if len(found) > 1 else f"there is {len(found) or 'none'}"
+    notables = _notables(moments, word)
+    if not 1 <= number <= len(notables):
+        count = (
+            f"there are {len(notables)}"
+            if len(notables) > 1
+            else f"there is {len(notables) or 'none'}"
+        )
         raise LocktopError(f"there is no {word} {number}; {count}")
-    return found[number - 1]
+    return notables[number - 1]
 
 
 def _notables(moments: Moments, word: str) -> list[Notable]:
     kinds = ALERTS if word == "alert" else (NotableKind.MARK,)
-    return [one for one in moments.notables() if one.kind in kinds]
+    return [notable for notable in moments.notables() if notable.kind in kinds]
 
 
 def _on_clock(text: str, begin_ns: int, end_ns: int) -> _Given | None:
@@ -229,13 +233,13 @@ def _on_clock(text: str, begin_ns: int, end_ns: int) -> _Given | None:
     unit_ns = 60 * _NS if second is None else _unit_ns(fraction)
     last = _local(end_ns).date()
     for day in (last, last - timedelta(days=1), _local(begin_ns).date()):
-        given = _of_day(day, clock, fraction, unit_ns)
+        given = _given_on(day, clock, fraction, unit_ns)
         if given.last_ns >= begin_ns - _NS and given.first_ns <= end_ns + _NS:
             return given
-    return _of_day(last, clock, fraction, unit_ns)
+    return _given_on(last, clock, fraction, unit_ns)
 
 
-def _of_day(day: date, clock: time_of_day, fraction: str | None, unit_ns: int) -> _Given:
+def _given_on(day: date, clock: time_of_day, fraction: str | None, unit_ns: int) -> _Given:
     first_ns = _ns(datetime.combine(day, clock).astimezone()) + _fraction_ns(fraction)
     return _Given(first_ns, first_ns + unit_ns - 1)
 
@@ -245,12 +249,12 @@ def _parsed(text: str) -> _Given | None:
     if len(text) > 40 or ("T" not in text and " " not in text):
         return None
     try:
-        found = datetime.fromisoformat(text).astimezone()
+        moment = datetime.fromisoformat(text).astimezone()
     except (ValueError, OverflowError, OSError):
         return None
     matched = _FRACTION.search(text)
     fraction = matched[1] if matched else None
-    first_ns = _ns(found.replace(microsecond=0)) + _fraction_ns(fraction)
+    first_ns = _ns(moment.replace(microsecond=0)) + _fraction_ns(fraction)
     return _Given(first_ns, first_ns + _unit_ns(fraction) - 1)
 
 

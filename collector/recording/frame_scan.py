@@ -33,33 +33,33 @@ def scan(read: Callable[[int, int], bytes], size: int, checks: bool) -> Scanned:
         size: its size, bytes.
         checks: whether to read the payloads too, for their checksums.
     """
-    found: list[IndexEntry] = []
+    frames: list[IndexEntry] = []
     begin, chunk = 0, b""  # the bytes that were read last, and where they lie
-    at = FILE_HEADER.size
-    while at + HEADER_SIZE <= size:
-        if len(found) >= MAX_FRAMES:
-            return Scanned(found, f"more than {MAX_FRAMES} frames: the rest is left out")
-        if not begin <= at <= begin + len(chunk) - HEADER_SIZE:
-            begin, chunk = at, read(_CHUNK, at)
-        head = chunk[at - begin : at - begin + HEADER_SIZE]
+    offset = FILE_HEADER.size
+    while offset + HEADER_SIZE <= size:
+        if len(frames) >= MAX_FRAMES:
+            return Scanned(frames, f"more than {MAX_FRAMES} frames: the rest is left out")
+        if not begin <= offset <= begin + len(chunk) - HEADER_SIZE:
+            begin, chunk = offset, read(_CHUNK, offset)
+        head = chunk[offset - begin : offset - begin + HEADER_SIZE]
         try:
             if len(head) < HEADER_SIZE:
                 raise LocktopError("it became shorter while it was read")
             header = frame_format.parse_header(head)
-            end = at + HEADER_SIZE + header.stored
+            end = offset + HEADER_SIZE + header.stored
             if end > size:
                 break
             if checks:
-                payload = chunk[at - begin + HEADER_SIZE : end - begin]
+                payload = chunk[offset - begin + HEADER_SIZE : end - begin]
                 if len(payload) != header.stored:
-                    payload = read(header.stored, at + HEADER_SIZE)
+                    payload = read(header.stored, offset + HEADER_SIZE)
                 frame_format.check(header, head, payload)
         except LocktopError:
-            return Scanned(found, f"damaged at byte {at}: what follows is left out")
+            return Scanned(frames, f"damaged at byte {offset}: what follows is left out")
         if header.type in _KNOWN:
-            found.append(
-                IndexEntry(at, header.type, header.stored, header.unpacked, header.time_ns)
+            frames.append(
+                IndexEntry(offset, header.type, header.stored, header.unpacked, header.time_ns)
             )
-        at = end
-    cut = size - at != TRAILER.size
-    return Scanned(found, f"it was cut off at byte {at}, or still goes on" if cut else "")
+        offset = end
+    cut = size - offset != TRAILER.size
+    return Scanned(frames, f"it was cut off at byte {offset}, or still goes on" if cut else "")

@@ -89,7 +89,7 @@ class History:
         self._notables: deque[Notable] = deque(maxlen=_MAX_NOTABLES)
         #: The newest scan, which may not be among the snapshots.
         self.newest: TimedScan | None = None
-        self._names = LaterNames(self.times_ns, self._as_kept, lambda: self.newest)
+        self._names = LaterNames(self.times_ns, self._kept_snapshot, lambda: self.newest)
         #: See KnowsEarlierWaits.
         self.earlier_waits = EarlierWaits.KNOWN
         #: Gets each mark of the user, as a recording beside the screen.
@@ -189,9 +189,9 @@ class History:
         """Return all that is kept now, for a file."""
         with self._lock:
             snapshots = tuple(
-                one
+                pair
                 for chain in self._chains
-                for one in zip(chain.times_ns, chain.links, strict=True)
+                for pair in zip(chain.times_ns, chain.links, strict=True)
             )
             parts = self._slots.all_parts()
             losses, notables = tuple(self._losses), tuple(self._notables)
@@ -203,11 +203,11 @@ class History:
         with self._lock:
             return [time_ns for chain in self._chains for time_ns in chain.times_ns]
 
-    def at(self, time_ns: int) -> Snapshot:
+    def snapshot_at(self, time_ns: int) -> Snapshot:
         """See Moments."""
-        return self._names.apply(self._as_kept(time_ns), time_ns)
+        return self._names.apply(self._kept_snapshot(time_ns), time_ns)
 
-    def _as_kept(self, time_ns: int) -> Snapshot:
+    def _kept_snapshot(self, time_ns: int) -> Snapshot:
         with self._lock:
             if not self._chains:
                 raise LocktopError("there is no snapshot yet")
@@ -234,50 +234,50 @@ class History:
     def notables(self) -> Sequence[Notable]:
         """See Moments."""
         with self._lock:
-            found = sorted(self._notables, key=lambda one: one.time_ns)
-        return self._names.reword(found)
+            notables = sorted(self._notables, key=lambda notable: notable.time_ns)
+        return self._names.reword(notables)
 
     def records(self, from_ns: int, to_ns: int) -> Sequence[WaitRecord]:
         """See Moments. Raises TooManyRecordsError, too."""
-        found: list[WaitRecord] = []
+        records: list[WaitRecord] = []
         for batch in self._batches(from_ns, to_ns):
-            found += [
+            records += [
                 record
                 for record in slot_batch.decode_span(batch, from_ns, to_ns)
                 # The records of a stream may be forged.
                 if record.began_ns >= 0 and record.end_ns <= _MAX_NS
             ]
-            if len(found) > MAX_RECORDS:
+            if len(records) > MAX_RECORDS:
                 from locktop.collector.recording.time_lines import TooManyRecordsError
 
                 raise TooManyRecordsError((to_ns - from_ns) // 8, MAX_RECORDS)
-        return sorted(found, key=lambda record: record.began_ns)
+        return sorted(records, key=lambda record: record.began_ns)
 
     def signals(self, from_ns: int, to_ns: int) -> Sequence[SignalRecord]:
         """See HasSignals."""
-        found = [
+        signals = [
             signal
             for batch in self._batches(from_ns, to_ns)
             for signal in slot_batch.decode_signals(batch, max(from_ns, 0), min(to_ns, _MAX_NS))
         ]
-        return sorted(found, key=lambda signal: signal.time_ns)
+        return sorted(signals, key=lambda signal: signal.time_ns)
 
     def marks(self, from_ns: int, to_ns: int) -> Sequence[MarkRecord]:
         """See HasMarks."""
-        found = [
+        marks = [
             mark
             for batch in self._batches(from_ns, to_ns)
             for mark in slot_batch.decode_marks(batch, max(from_ns, 0), min(to_ns, _MAX_NS))
         ]
-        return sorted(found, key=lambda mark: mark.time_ns)
+        return sorted(marks, key=lambda mark: mark.time_ns)
 
     def _batches(self, from_ns: int, to_ns: int) -> Iterator[SlotBatch]:
         """Yield the batches of ring records that touch a span."""
         with self._lock:
             parts = self._slots.parts(from_ns, to_ns)
-        for one in slot_store.unpacked(parts):
-            if one.time_ns >= from_ns and slot_batch.first_ns(one) < to_ns:
-                yield one
+        for batch in slot_store.unpacked(parts):
+            if batch.time_ns >= from_ns and slot_batch.first_ns(batch) < to_ns:
+                yield batch
 
     def lost_records(self, from_ns: int, to_ns: int) -> int | None:
         """See KnowsLosses. A loss that lies in a part of the span counts by its share."""

@@ -47,7 +47,7 @@ class LoadedCode(Struct, frozen=True):
     unloads: int
 
     @classmethod
-    def of(cls, snapshot: Snapshot) -> LoadedCode:
+    def from_snapshot(cls, snapshot: Snapshot) -> LoadedCode:
         """Return the program of a snapshot, with the libraries that it has."""
         process = snapshot.process
         return cls(
@@ -73,30 +73,30 @@ class KnownNames:
         frames = (frame for part in _parts(snapshot) for frame in part)
         codes = {_code(frame) for frame in frames if _may_get_more(frame)}
         locks = {_life(lock) for lock in snapshot.locks if _is_provisional(lock)}
-        known = {code for code in codes if _is_whole(self._frames.get(code, ()))}
-        wanted: set[Item] = {*(codes - known), *(locks - self._locks.keys())}
+        complete = {code for code in codes if _is_whole(self._frames.get(code, ()))}
+        wanted: set[Item] = {*(codes - complete), *(locks - self._locks.keys())}
         return wanted - self._final
 
     def learn(self, snapshot: Snapshot, wanted: set[Item]) -> set[Item]:
         """Take the names of a later snapshot; return what is still wanted."""
-        found: set[Item] = set()
+        items: set[Item] = set()
         for part in _parts(snapshot):
             for calls in _calls(part):
                 code = _code(calls[0])
                 if code not in wanted:
                     continue
-                found.add(code)
+                items.add(code)
                 if _rank(calls) > _rank(self._frames.get(code, ())):
                     self._frames[code] = calls
         for lock in snapshot.locks:
             life = _life(lock)
             if life not in wanted:
                 continue
-            found.add(life)
+            items.add(life)
             if not _is_provisional(lock):
                 self._locks[life] = lock.name
         if not snapshot.names_left:  # of the requests of earlier scans
-            self._final |= found
+            self._final |= items
         return {item for item in wanted if not self._is_settled(item)}
 
     def untried(self, items: set[Item], time_ns: int) -> set[Item]:
@@ -125,7 +125,7 @@ class KnownNames:
         sites = {address: self._site(frame) for address, frame in snapshot.sites.items()}
         before = {lock.id: lock.name for lock in snapshot.locks}
         locks = tuple([self._named_lock(lock, snapshot, stacks) for lock in snapshot.locks])
-        renamed = {before[one.id]: one.name for one in locks if one.name != before[one.id]}
+        renamed = {before[lock.id]: lock.name for lock in locks if lock.name != before[lock.id]}
         return replace(
             snapshot,
             stacks=stacks,
@@ -141,15 +141,15 @@ class KnownNames:
         return program_frames(better)
 
     def _better(self, calls: tuple[Frame, ...]) -> tuple[Frame, ...]:
-        known = self._frames.get(_code(calls[0]), ())
-        return known if _rank(known) > _rank(calls) else calls
+        frames = self._frames.get(_code(calls[0]), ())
+        return frames if _rank(frames) > _rank(calls) else calls
 
     def _site(self, frame: Frame) -> Frame:
         """Return the frame of a call site, which has no frames of inlined functions beside it."""
         if not _may_get_more(frame):
             return frame
-        known = self._better((frame,))
-        return innermost_own_frame(known) or known[-1]
+        frames = self._better((frame,))
+        return innermost_own_frame(frames) or frames[-1]
 
     def _named_lock(
         self, lock: Lock, snapshot: Snapshot, stacks: Mapping[int, Sequence[Frame]]

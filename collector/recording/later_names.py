@@ -61,7 +61,7 @@ class LaterNames:
             snapshot: as it was kept.
             time_ns: when it was kept, nanoseconds since 1970.
         """
-        program = LoadedCode.of(snapshot)
+        program = LoadedCode.from_snapshot(snapshot)
         with self._lock:
             names = self._names_of(program)
             wanted = names.wanted(snapshot)
@@ -90,7 +90,7 @@ class LaterNames:
         untried = names.untried(wanted, newest_ns)
         if untried and newest_ns > times[first - 1]:
             last = newest.snapshot if newest is not None else self._read(newest_ns)
-            if LoadedCode.of(last) == program:
+            if LoadedCode.from_snapshot(last) == program:
                 untried = names.learn(last, untried)
         wanted = untried
         for later_ns in following:
@@ -98,7 +98,7 @@ class LaterNames:
             if not untried:
                 continue
             later = self._read(later_ns)
-            if LoadedCode.of(later) != program:
+            if LoadedCode.from_snapshot(later) != program:
                 break  # from here on, addresses may mean something else
             wanted = wanted - untried | names.learn(later, untried)
         else:
@@ -110,22 +110,25 @@ class LaterNames:
 
     def reword(self, notables: Iterable[Notable]) -> list[Notable]:
         """Return moments whose texts name their locks, as far as the names are known by now."""
-        return [self._reworded(one) if one.lock and " 0x" in one.text else one for one in notables]
+        return [
+            self._reworded(notable) if notable.lock and " 0x" in notable.text else notable
+            for notable in notables
+        ]
 
     def _reworded(self, notable: Notable) -> Notable:
         newest = self._newest()
         newest_ns = newest.time_ns if newest is not None else 0
-        known, tried_ns = self._texts.get(notable, (notable, -1))
+        named, tried_ns = self._texts.get(notable, (notable, -1))
         is_time = tried_ns < min(newest_ns, notable.time_ns + _PATIENCE_NS)
         # The screen asks at each scan, and a try reads two snapshots. So tries get rare.
         is_time = is_time and newest_ns - tried_ns >= tried_ns - notable.time_ns
-        if known == notable and is_time:
+        if named == notable and is_time:
             with contextlib.suppress(LocktopError):
-                known = self._named_text(notable)
-            self._texts[notable] = known, newest_ns
+                named = self._named_text(notable)
+            self._texts[notable] = named, newest_ns
             if len(self._texts) > _MAX_TEXTS:
                 del self._texts[next(iter(self._texts))]
-        return known
+        return named
 
     def _named_text(self, notable: Notable) -> Notable:
         """Read the snapshot of a moment, or the next one, which may be the first with the lock."""

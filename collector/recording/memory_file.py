@@ -33,7 +33,7 @@ def save_recording(history: History, directory: Path | None = None) -> Path:
     """
     root = directory or Path.cwd()
     try:
-        name = snapshot_name(history.at(time.time_ns()), "")
+        name = snapshot_name(history.snapshot_at(time.time_ns()), "")
     except LocktopError as error:
         raise NotWrittenError(str(error)) from None
     for number in range(1, _TRIES):
@@ -55,14 +55,14 @@ def write_recording(history: History, path: Path) -> None:
     try:
         kept = history.kept()
         first_ns = kept.snapshots[0][0]
-        info = RecordingInfo.of(history.at(first_ns), __version__)
+        info = RecordingInfo.from_snapshot(history.snapshot_at(first_ns), __version__)
         writer = RecordingWriter(path, info, first_ns)
     except (LocktopError, IndexError) as error:
         reason = str(error) if isinstance(error, LocktopError) else "nothing is kept yet"
         raise NotWrittenError(reason) from None
     frames: list[tuple[int, Link | PackedSlots | SlotBatch]] = list(kept.snapshots)
-    frames += [(one.time_ns, one) for one in kept.slots]
-    frames += [(one.to_ns, _only_lost(one)) for one in kept.losses]
+    frames += [(batch.time_ns, batch) for batch in kept.slots]
+    frames += [(loss.to_ns, _only_lost(loss)) for loss in kept.losses]
     try:
         for time_ns, part in sorted(frames, key=lambda frame: frame[0]):
             if isinstance(part, Link):

@@ -85,14 +85,14 @@ class MemoryKeeper:
         long_waits, self._long_waits = self._long_waits, None
         if self._rings is not None:
             long_waits = self._rings.take_long_waits()
-        found = self._moments.find(whole or snapshot, time_ns, long_waits)
-        kinds = {one.kind for one in found} - {NotableKind.MARK}
+        notables = self._moments.find(whole or snapshot, time_ns, long_waits)
+        kinds = {notable.kind for notable in notables} - {NotableKind.MARK}
         if time_ns < self._first_ns(kinds) and not snapshot.ended:
             self._history.scanned(snapshot, time_ns)
-            for one in found:
-                self._history.add_notable(one)
+            for notable in notables:
+                self._history.add_notable(notable)
             return
-        size = self._history.add(snapshot, time_ns, None, found)
+        size = self._history.add(snapshot, time_ns, None, notables)
         cost_s = self._cpu_s() - began_s
         pause_s = max(cost_s / _CPU_SHARE, size / self._history.snapshot_rate)
         self._due_ns = time_ns + round(pause_s * 1e9)

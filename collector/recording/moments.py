@@ -24,7 +24,7 @@ class Moments(Protocol):
         """Return the times of all snapshots, the oldest first."""
         ...
 
-    def at(self, time_ns: int) -> Snapshot:
+    def snapshot_at(self, time_ns: int) -> Snapshot:
         """Return the newest snapshot at ``time_ns`` or before, or the oldest of all.
 
         Raises:

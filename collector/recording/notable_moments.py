@@ -82,24 +82,29 @@ class NotableMoments:
             self._waiting = [*self._waiting, *long][-_MAX_WAITING:]
         self._unnamed = self._unnamed + 1 if snapshot.names_left else 0
         scan = _Scan(snapshot)
-        found: list[Notable] = []
+        notables: list[Notable] = []
         if not 0 < self._unnamed <= _PATIENCE or snapshot.ended:
-            found += self._over(scan, self._waiting)
+            notables += self._long_waits_of(scan, self._waiting)
             self._waiting = []
-        found += self._alerted(scan, time_ns)
-        found += self._new_marks(snapshot, time_ns)
+        notables += self._alerted(scan, time_ns)
+        notables += self._new_marks(snapshot, time_ns)
         if snapshot.ended and not self._has_ended:
             self._has_ended = True
             process = snapshot.process
             text = clean(f"{process.comm} {process.pid} has ended")
-            found.append(Notable(time_ns=time_ns, kind=NotableKind.ENDED, text=text))
-        return sorted(found, key=lambda one: one.time_ns)
+            notables.append(Notable(time_ns=time_ns, kind=NotableKind.ENDED, text=text))
+        return sorted(notables, key=lambda notable: notable.time_ns)
 
     # ---- waits that go on, and deadlocks ----
 
     def _alerted(self, scan: _Scan, time_ns: int) -> Iterator[Notable]:
         snapshot = scan.snapshot
-        in_cycles = {edge.tid for one in snapshot.deadlocks if one.certain for edge in one.cycle}
+        in_cycles = {
+            edge.tid
+            for deadlock in snapshot.deadlocks
+            if deadlock.certain
+            for edge in deadlock.cycle
+        }
         for alert in self._alerts.due(snapshot):
             if alert.kind is AlertKind.DEADLOCK:
                 self._alerts.mark_reported(alert)
@@ -142,20 +147,20 @@ class NotableMoments:
 
     # ---- waits that are over ----
 
-    def _over(self, scan: _Scan, records: Iterable[WaitRecord]) -> Iterator[Notable]:
+    def _long_waits_of(self, scan: _Scan, records: Iterable[WaitRecord]) -> Iterator[Notable]:
         by_lock: dict[int, list[WaitRecord]] = {}
-        for record in sorted(records, key=lambda one: one.began_ns):
+        for record in sorted(records, key=lambda record: record.began_ns):
             if not _is_idle(record, scan):
                 by_lock.setdefault(record.lock, []).append(record)
         for lock, waits in by_lock.items():
             for together in _overlapping(waits):
-                until_ns = max(one.got_ns for one in together)
+                until_ns = max(record.got_ns for record in together)
                 if self._is_new_episode(lock, together[0].began_ns, until_ns):
-                    longest = max(together, key=lambda one: one.wait_ns)
+                    longest = max(together, key=lambda record: record.wait_ns)
                     yield Notable(
                         time_ns=longest.got_ns,
                         kind=NotableKind.WAIT,
-                        text=_over_text(scan, longest, len(together)),
+                        text=_long_wait_text(scan, longest, len(together)),
                         tid=longest.tid,
                         lock=lock,
                     )
@@ -166,10 +171,10 @@ class NotableMoments:
         # The age and the duration are of one clock. So all scans give a mark the same instant, but
         # for the last bits.
         before = self._marks
-        made = [
+        marks = [
             (mark.tid, round((snapshot.duration_s - mark.ago_s) * 1e6)) for mark in snapshot.marks
         ]
-        self._marks = frozenset(made)
+        self._marks = frozenset(marks)
         return [
             Notable(
                 time_ns=time_ns - round(mark.ago_s * 1e9),
@@ -177,7 +182,7 @@ class NotableMoments:
                 text=mark.text,
                 tid=mark.tid,
             )
-            for mark, (tid, at_us) in zip(snapshot.marks, made, strict=True)
+            for mark, (tid, at_us) in zip(snapshot.marks, marks, strict=True)
             if not any((tid, at_us + step) in before for step in (-1, 0, 1))
         ]
 
@@ -236,7 +241,7 @@ def _going_on_text(scan: _Scan, alert: Alert) -> str:
     )
 
 
-def _over_text(scan: _Scan, longest: WaitRecord, count: int) -> str:
+def _long_wait_text(scan: _Scan, longest: WaitRecord, count: int) -> str:
     held = f", held by {scan.index.thread_name(longest.holder)}" if longest.holder else ""
     text = (
         f"{scan.index.thread_name(longest.tid)} waited {duration(longest.wait_ns / 1e9)}"

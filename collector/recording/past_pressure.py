@@ -53,10 +53,10 @@ class PastPressure:
             LocktopError: a snapshot is damaged.
         """
         times = self._times(until_ns)
-        known = {time_ns: self._known.get(time_ns) for time_ns in times}
+        moments = {time_ns: self._known.get(time_ns) for time_ns in times}
         self._known = {
-            time_ns: moment or _moment(self._moments.at(time_ns))
-            for time_ns, moment in known.items()
+            time_ns: moment or _moment(self._moments.snapshot_at(time_ns))
+            for time_ns, moment in moments.items()
         }
 
     def phases(self, snapshot: Snapshot, lock: Lock, until_ns: int) -> tuple[PressurePhase, ...]:
@@ -67,16 +67,16 @@ class PastPressure:
             lock: of the snapshot.
             until_ns: the moment.
         """
-        known = self._known
-        found = [
-            _point(time_ns, known[time_ns], lock.id)
+        moments = self._known
+        points = [
+            _point(time_ns, moments[time_ns], lock.id)
             for time_ns in self._times(until_ns)
-            if time_ns in known and time_ns < until_ns
+            if time_ns in moments and time_ns < until_ns
         ]
-        found.append(_point(until_ns, _moment(snapshot, lock), lock.id))
+        points.append(_point(until_ns, _moment(snapshot, lock), lock.id))
         return tuple(
             PressurePhase(share=pressure(pair, 1)[0], duration_s=pair[1].time_s - pair[0].time_s)
-            for pair in pairwise(found)
+            for pair in pairwise(points)
             if pair[1].time_s - pair[0].time_s >= _MIN_PHASE_S
         )
 
@@ -87,13 +87,13 @@ class PastPressure:
         border_ns = -(-(until_ns - SPAN_S * _NS) // phase_ns) * phase_ns
         chosen: dict[int, None] = {}
         for end_ns in range(border_ns, until_ns, phase_ns):
-            at = bisect_right(times, end_ns)
+            index = bisect_right(times, end_ns)
             # The memory may begin within the minute.
-            if not at and not chosen:
-                at = bisect_left(times, end_ns) + 1
-            if 0 < at <= len(times) and times[at - 1] < min(end_ns + phase_ns, until_ns):
-                chosen[times[at - 1]] = None
-        return [one for one in chosen if one >= until_ns - (SPAN_S + PHASE_S) * _NS]
+            if not index and not chosen:
+                index = bisect_left(times, end_ns) + 1
+            if 0 < index <= len(times) and times[index - 1] < min(end_ns + phase_ns, until_ns):
+                chosen[times[index - 1]] = None
+        return [time_ns for time_ns in chosen if time_ns >= until_ns - (SPAN_S + PHASE_S) * _NS]
 
 
 def _point(time_ns: int, moment: _Moment, lock: int) -> PressurePoint:

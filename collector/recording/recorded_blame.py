@@ -60,8 +60,8 @@ class RecordedBlame(LazyBlame):
         """See LazyBlame."""
         sums: Counter[tuple[int, int, int]] = Counter()
         for blame in (self, *others):
-            for one in blame:
-                sums[one.holder] += one.wait_s  # type: ignore[assignment]  # a float counts as well
+            for entry in blame:
+                sums[entry.holder] += entry.wait_s  # type: ignore[assignment]  # a float counts as well
         return tuple(
             Blame(tid=tid, site=site, wait_s=wait_s, through=through)
             for (tid, site, through), wait_s in sums.most_common()
@@ -78,9 +78,9 @@ class RecordedBlame(LazyBlame):
 
     def __getitem__(self, index: int | slice) -> Blame | Sequence[Blame]:
         if isinstance(index, slice):
-            return tuple([self[at] for at in range(*index.indices(len(self)))])
-        at = range(len(self))[index]
-        return self._blame(*_ROW.unpack_from(self._packed.rows, at * _ROW.size))
+            return tuple([self[row] for row in range(*index.indices(len(self)))])
+        row = range(len(self))[index]
+        return self._blame(*_ROW.unpack_from(self._packed.rows, row * _ROW.size))
 
     def __iter__(self) -> Iterator[Blame]:
         for row in _ROW.iter_unpack(self._packed.rows):

@@ -70,17 +70,17 @@ class MomentsWithCalls:
         """See Moments."""
         return self._moments.times_ns()
 
-    def at(self, time_ns: int) -> Snapshot:
+    def snapshot_at(self, time_ns: int) -> Snapshot:
         """See Moments."""
-        found = calls_at(self._moments, time_ns)
+        snapshot = calls_at(self._moments, time_ns)
         if self._last is None:
-            self._last = self._moments.at(self._moments.times_ns()[-1])
-        if not is_same_program(self._last, found):
-            return found
+            self._last = self._moments.snapshot_at(self._moments.times_ns()[-1])
+        if not is_same_program(self._last, snapshot):
+            return snapshot
         named = self._last.stacks
-        functions = {node.function for tree in found.calls for node in tree.nodes}
+        functions = {node.function for tree in snapshot.calls for node in tree.nodes}
         better = {stack: named[stack] for stack in functions if stack in named}
-        return replace(found, stacks={**found.stacks, **better})
+        return replace(snapshot, stacks={**snapshot.stacks, **better})
 
     def notables(self) -> Sequence[Notable]:
         """See Moments."""
@@ -101,15 +101,15 @@ def calls_at(moments: Moments, time_ns: int) -> Snapshot:
     Raises:
         LocktopError: a snapshot is damaged.
     """
-    snapshot = moments.at(time_ns)
+    snapshot = moments.snapshot_at(time_ns)
     if snapshot.calls:
         return snapshot
-    found = None
+    newest = None
     # Forth, because snapshots are a chain of changes.
     for earlier_ns in moments.times_ns():
         if time_ns - _SEARCH_NS <= earlier_ns <= time_ns:
-            earlier = moments.at(earlier_ns)
-            found = earlier if earlier.calls else found
-    if found is None or not is_same_program(found, snapshot):
+            earlier = moments.snapshot_at(earlier_ns)
+            newest = earlier if earlier.calls else newest
+    if newest is None or not is_same_program(newest, snapshot):
         return snapshot
-    return replace(snapshot, calls=found.calls, stacks={**found.stacks, **snapshot.stacks})
+    return replace(snapshot, calls=newest.calls, stacks={**newest.stacks, **snapshot.stacks})

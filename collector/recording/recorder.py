@@ -158,7 +158,7 @@ class Recorder:
                 self._writer.close()
 
     def _begin(self, snapshot: Snapshot) -> None:
-        info = RecordingInfo.of(snapshot, __version__)
+        info = RecordingInfo.from_snapshot(snapshot, __version__)
         self._drain = self._source.drain()
         try:
             self._writer = self._destination.open(info, time.time_ns())

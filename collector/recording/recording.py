@@ -76,7 +76,7 @@ class Recording:
             self.close()
             raise
         self._last: tuple[int, bytes] | None = None  # number and payload of the last snapshot
-        self._names = LaterNames(self.times_ns, self.at_as_recorded)
+        self._names = LaterNames(self.times_ns, self.recorded_snapshot_at)
 
     def close(self) -> None:
         """Close the file."""
@@ -86,11 +86,11 @@ class Recording:
         """See Moments."""
         return self._times
 
-    def at(self, time_ns: int) -> Snapshot:
+    def snapshot_at(self, time_ns: int) -> Snapshot:
         """See Moments."""
-        return self._names.apply(self.at_as_recorded(time_ns), time_ns)
+        return self._names.apply(self.recorded_snapshot_at(time_ns), time_ns)
 
-    def at_as_recorded(self, time_ns: int) -> Snapshot:
+    def recorded_snapshot_at(self, time_ns: int) -> Snapshot:
         """Return the snapshot with the names of its time alone."""
         if not self._times:
             raise self._broken("there is no snapshot in it")
@@ -103,42 +103,42 @@ class Recording:
 
     def notables_as_recorded(self) -> list[Notable]:
         """Return the alerts and marks with the names of their time alone."""
-        found: list[Notable] = []
+        notables: list[Notable] = []
         for entry in self._notable_frames:
             with contextlib.suppress(LocktopError):  # the others are still of use
-                found += self._decoded(self._stored(entry), list[Notable])
-                del found[:-_MAX_NOTABLES]
-        known = [one for one in found if 0 <= one.time_ns <= _MAX_NS]
-        cleaned = [replace(one, text=clean(one.text)) for one in known]
-        return sorted(cleaned, key=lambda one: one.time_ns)
+                notables += self._decoded(self._stored(entry), list[Notable])
+                del notables[:-_MAX_NOTABLES]
+        valid = [notable for notable in notables if 0 <= notable.time_ns <= _MAX_NS]
+        cleaned = [replace(notable, text=clean(notable.text)) for notable in valid]
+        return sorted(cleaned, key=lambda notable: notable.time_ns)
 
     def records(self, from_ns: int, to_ns: int) -> Sequence[WaitRecord]:
         """See Moments."""
-        found: list[WaitRecord] = []
+        records: list[WaitRecord] = []
         for batch in self._batches(from_ns, to_ns):
-            found += [
+            records += [
                 record
                 for record in slot_batch.decode_span(batch, from_ns, to_ns)
                 if record.began_ns >= 0 and record.end_ns <= _MAX_NS
             ]
-            self._check_count(len(found))
-        return sorted(found, key=lambda record: record.began_ns)
+            self._check_count(len(records))
+        return sorted(records, key=lambda record: record.began_ns)
 
     def signals(self, from_ns: int, to_ns: int) -> Sequence[SignalRecord]:
         """See HasSignals."""
-        found: list[SignalRecord] = []
+        signals: list[SignalRecord] = []
         for batch in self._batches(from_ns, to_ns):
-            found += slot_batch.decode_signals(batch, max(from_ns, 0), min(to_ns, _MAX_NS))
-            self._check_count(len(found))
-        return sorted(found, key=lambda signal: signal.time_ns)
+            signals += slot_batch.decode_signals(batch, max(from_ns, 0), min(to_ns, _MAX_NS))
+            self._check_count(len(signals))
+        return sorted(signals, key=lambda signal: signal.time_ns)
 
     def marks(self, from_ns: int, to_ns: int) -> Sequence[MarkRecord]:
         """See HasMarks."""
-        found: list[MarkRecord] = []
+        marks: list[MarkRecord] = []
         for batch in self._batches(from_ns, to_ns):
-            found += slot_batch.decode_marks(batch, max(from_ns, 0), min(to_ns, _MAX_NS))
-            self._check_count(len(found))
-        return sorted(found, key=lambda mark: mark.time_ns)
+            marks += slot_batch.decode_marks(batch, max(from_ns, 0), min(to_ns, _MAX_NS))
+            self._check_count(len(marks))
+        return sorted(marks, key=lambda mark: mark.time_ns)
 
     def _check_count(self, count: int) -> None:
         if count > _MAX_RECORDS:
@@ -164,7 +164,7 @@ class Recording:
         """
         begin, end = bisect_right(self._slot_times, from_ns), bisect_right(self._slot_times, to_ns)
         # A loss of the span may be in a later batch.
-        later = [one for one in self._small_frames if one.time_ns > to_ns > one.first_ns]
+        later = [entry for entry in self._small_frames if entry.time_ns > to_ns > entry.first_ns]
         losses = map(self._loss, [*self._slot_frames[begin:end], *later])
         return sum(loss.count_in(from_ns, to_ns) for loss in losses)
 
@@ -257,37 +257,37 @@ class Recording:
         """Return the frames that the index names; none without a sound index."""
         if self._size <= CHECKED_WHOLE or self._size < TRAILER.size:
             return []
-        at, word = TRAILER.unpack(self._read(self._size - TRAILER.size, TRAILER.size))
+        offset, word = TRAILER.unpack(self._read(self._size - TRAILER.size, TRAILER.size))
         if word != TRAILER_WORD:
             return []
         parts: list[IndexPart] = []
         count = 0
         try:
-            while at:
-                part = self._index_part(at)
+            while offset:
+                part = self._index_part(offset)
                 count += len(part.frames)
-                if part.before >= at or not part.frames or count > frame_scan.MAX_FRAMES:
+                if part.before >= offset or not part.frames or count > frame_scan.MAX_FRAMES:
                     return []
                 parts.append(part)
-                at = part.before
+                offset = part.before
         except LocktopError:
             return []
         return [entry for part in reversed(parts) for entry in part.frames]
 
-    def _index_part(self, at: int) -> IndexPart:
-        header = frame_format.parse_header(self._read(at, HEADER_SIZE))
+    def _index_part(self, offset: int) -> IndexPart:
+        header = frame_format.parse_header(self._read(offset, HEADER_SIZE))
         if header.type != FrameType.INDEX:
             raise self._broken("damaged: no index where one should be")
-        entry = IndexEntry(at, header.type, header.stored, header.unpacked, header.time_ns)
+        entry = IndexEntry(offset, header.type, header.stored, header.unpacked, header.time_ns)
         return self._decoded(self._stored(entry), IndexPart)
 
     def _found(self) -> list[IndexEntry]:
         """Return the whole frames from the begin to the first damaged one."""
-        found = frame_scan.scan(self._read_some, self._size, checks=self._size <= CHECKED_WHOLE)
-        self.damage = found.damage
-        return self._with_first_times(found.frames)
+        scanned = frame_scan.scan(self._read_some, self._size, checks=self._size <= CHECKED_WHOLE)
+        self.damage = scanned.damage
+        return self._add_first_times(scanned.frames)
 
-    def _with_first_times(self, frames: list[IndexEntry]) -> list[IndexEntry]:
+    def _add_first_times(self, frames: list[IndexEntry]) -> list[IndexEntry]:
         """Take IndexEntry.first_ns, which no header has, from the parts of the index."""
         offsets = {entry.offset for entry in frames if entry.type == FrameType.SLOTS}
         first_ns: dict[int, int] = {}

@@ -20,7 +20,7 @@ class RecordingInfo(Struct, frozen=True):
     segment: int = 0
 
     @staticmethod
-    def of(snapshot: Snapshot, version: str, segment: int = 0) -> RecordingInfo:
+    def from_snapshot(snapshot: Snapshot, version: str, segment: int = 0) -> RecordingInfo:
         """Return the description of the process of ``snapshot``."""
         return RecordingInfo(
             locktop=version,

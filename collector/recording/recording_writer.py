@@ -95,9 +95,9 @@ class RecordingWriter:
 
     def add_notables(self, notables: Iterable[Notable], time_ns: int) -> None:
         """Append notable moments, in several frames if there are many."""
-        found = list(notables)
-        for at in range(0, len(found), _MOMENTS):
-            payload = msgspec.msgpack.encode(found[at : at + _MOMENTS])
+        all_notables = list(notables)
+        for first in range(0, len(all_notables), _MOMENTS):
+            payload = msgspec.msgpack.encode(all_notables[first : first + _MOMENTS])
             self._add(FrameType.NOTABLES, payload, None, time_ns)
 
     def finish(self, reason: str, time_ns: int) -> None:
@@ -150,9 +150,9 @@ class RecordingWriter:
 
     def _add_index(self, time_ns: int) -> None:
         part = IndexPart(before=self._part_at, frames=tuple(self._entries))
-        at = self.size
+        offset = self.size
         self._add(FrameType.INDEX, msgspec.msgpack.encode(part), None, time_ns)
-        self._part_at, self._entries = at, []
+        self._part_at, self._entries = offset, []
 
     def _append(self, data: bytes) -> None:
         left = memoryview(data)

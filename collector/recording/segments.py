@@ -210,7 +210,7 @@ class SegmentedRecording:
         if any(a > b for a, b in itertools.pairwise(times)):
             raise LocktopError(f"{self.path}: damaged: the times of its segments go back")
         self._times = times
-        self._names = LaterNames(self.times_ns, self._as_recorded)
+        self._names = LaterNames(self.times_ns, self._recorded_snapshot)
 
     def close(self) -> None:
         """Close all files."""
@@ -221,35 +221,35 @@ class SegmentedRecording:
         """See Moments."""
         return self._times
 
-    def at(self, time_ns: int) -> Snapshot:
+    def snapshot_at(self, time_ns: int) -> Snapshot:
         """See Moments."""
-        return self._names.apply(self._as_recorded(time_ns), time_ns)
+        return self._names.apply(self._recorded_snapshot(time_ns), time_ns)
 
-    def _as_recorded(self, time_ns: int) -> Snapshot:
+    def _recorded_snapshot(self, time_ns: int) -> Snapshot:
         if not self._with_snapshots:
             raise LocktopError(f"{self.path}: there is no snapshot in it")
         number = max(0, bisect_right(self._begins, time_ns) - 1)
-        return self._with_snapshots[number].at_as_recorded(time_ns)
+        return self._with_snapshots[number].recorded_snapshot_at(time_ns)
 
     def notables(self) -> Sequence[Notable]:
         """See Moments."""
-        found = [notable for part in self._parts for notable in part.notables_as_recorded()]
-        return self._names.reword(sorted(found, key=lambda one: one.time_ns))
+        notables = [notable for part in self._parts for notable in part.notables_as_recorded()]
+        return self._names.reword(sorted(notables, key=lambda notable: notable.time_ns))
 
     def records(self, from_ns: int, to_ns: int) -> Sequence[WaitRecord]:
         """See Moments."""
-        found = [record for part in self._parts for record in part.records(from_ns, to_ns)]
-        return sorted(found, key=lambda record: record.began_ns)
+        records = [record for part in self._parts for record in part.records(from_ns, to_ns)]
+        return sorted(records, key=lambda record: record.began_ns)
 
     def signals(self, from_ns: int, to_ns: int) -> Sequence[SignalRecord]:
         """See HasSignals."""
-        found = [signal for part in self._parts for signal in part.signals(from_ns, to_ns)]
-        return sorted(found, key=lambda signal: signal.time_ns)
+        signals = [signal for part in self._parts for signal in part.signals(from_ns, to_ns)]
+        return sorted(signals, key=lambda signal: signal.time_ns)
 
     def marks(self, from_ns: int, to_ns: int) -> Sequence[MarkRecord]:
         """See HasMarks."""
-        found = [mark for part in self._parts for mark in part.marks(from_ns, to_ns)]
-        return sorted(found, key=lambda mark: mark.time_ns)
+        marks = [mark for part in self._parts for mark in part.marks(from_ns, to_ns)]
+        return sorted(marks, key=lambda mark: mark.time_ns)
 
 
 def _segment_names(path: Path) -> list[str]:

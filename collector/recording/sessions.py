@@ -100,8 +100,8 @@ def load(path: Path) -> Session | None:
         times = recording.times_ns()
         if not 1 <= len(times) <= 2 or recording.damage:
             raise LocktopError(f"{path}: {recording.damage or 'no session'}")
-        end = recording.at(times[1]) if len(times) > 1 else None
-        return Session(baseline=recording.at(times[0]), end=end)
+        end = recording.snapshot_at(times[1]) if len(times) > 1 else None
+        return Session(baseline=recording.snapshot_at(times[0]), end=end)
     finally:
         recording.close()
 
@@ -157,15 +157,15 @@ class LiveSession:
             newest, session = self._newest_scan(), self._session
             if session is None or session.end is not None:
                 raise LocktopError("no session goes on; R begins one")
-            found = ""
+            advice = ""
             if self._path is not None:
                 stop(self._path, newest)
                 self._identity = _identity(self._path)
                 pid = newest.process.pid
-                found = f"; `locktop snapshot -p {pid} --session` has its figures"
+                advice = f"; `locktop snapshot -p {pid} --session` has its figures"
             self._session = Session(baseline=session.baseline, end=newest)
         lasted = duration(newest.duration_s - session.baseline.duration_s)
-        return f"The session ended after {lasted}{found}"
+        return f"The session ended after {lasted}{advice}"
 
     def _newest_scan(self) -> Snapshot:
         if self._newest is None:
@@ -180,8 +180,8 @@ class LiveSession:
             if not self._is_known:
                 self._is_known = True
                 self._path = path_of(snapshot.process.pid)
-            if self._path is not None and (found := _identity(self._path)) != self._identity:
-                self._identity = found
+            if self._path is not None and (identity := _identity(self._path)) != self._identity:
+                self._identity = identity
                 self._session = None
                 self._session = load(self._path)
 
@@ -200,7 +200,9 @@ def _write(path: Path, session: Session) -> None:
     now_ns = time.time_ns()
     try:
         new.unlink(missing_ok=True)
-        writer = RecordingWriter(new, RecordingInfo.of(session.baseline, "session"), now_ns)
+        writer = RecordingWriter(
+            new, RecordingInfo.from_snapshot(session.baseline, "session"), now_ns
+        )
         try:
             writer.add_snapshot(session.baseline, now_ns)
             if session.end is not None:

@@ -78,7 +78,9 @@ class SlotStore:
     def parts(self, from_ns: int, to_ns: int) -> list[PackedSlots | SlotBatch]:
         """Return the parts that touch a span, for unpacked()."""
         # A batch has records from before its copy, so later batches may touch the span, too.
-        groups = [one for one in self._groups if one.time_ns >= from_ns and one.first_ns < to_ns]
+        groups = [
+            group for group in self._groups if group.time_ns >= from_ns and group.first_ns < to_ns
+        ]
         return [*groups, *self._open]
 
     def all_parts(self) -> list[PackedSlots | SlotBatch]:
@@ -111,5 +113,5 @@ def _packed(batches: list[SlotBatch], data: bytes) -> PackedSlots:
         first_ns=min(map(slot_batch.first_ns, batches)),
         packed=frame_format.packed(data),
         unpacked=len(data),
-        count=sum(one.packed + one.mark_count for one in batches),
+        count=sum(batch.packed + batch.mark_count for batch in batches),
     )

@@ -68,16 +68,16 @@ def decode(payload: bytes) -> Snapshot:
     """
     try:
         _check_memory(payload)
-        found = _DECODER.decode(payload)
-        for packed in found.blame.values():
+        decoded = _DECODER.decode(payload)
+        for packed in decoded.blame.values():
             RecordedBlame.check(packed)
-        _check_histograms(found.snapshot)
-        snapshot = found.snapshot if is_harmless(found.snapshot, payload) else _checked(found)
-        snapshot = _with_sections(snapshot)
+        _check_histograms(decoded.snapshot)
+        snapshot = decoded.snapshot if is_harmless(decoded.snapshot, payload) else _checked(decoded)
+        snapshot = _convert_sections(snapshot)
     except (msgspec.MsgspecError, ValueError, RecursionError, MemoryError) as error:
         reason = str(error) or type(error).__name__
         raise LocktopError(f"a recorded snapshot is damaged: {reason}") from None
-    return _with_blame(snapshot, found.blame)
+    return _add_blame(snapshot, decoded.blame)
 
 
 def decode_own(payload: bytes) -> Snapshot:
@@ -85,24 +85,24 @@ def decode_own(payload: bytes) -> Snapshot:
 
     The checks of ``decode`` would take most of the time.
     """
-    found = _DECODER.decode(payload)
-    return _with_blame(_with_sections(found.snapshot), found.blame)
+    decoded = _DECODER.decode(payload)
+    return _add_blame(_convert_sections(decoded.snapshot), decoded.blame)
 
 
-def _with_sections(snapshot: Snapshot) -> Snapshot:
+def _convert_sections(snapshot: Snapshot) -> Snapshot:
     """Give the parts that extensions brought their types; an extension may be gone since."""
     if not snapshot.sections:
         return snapshot
-    known = sections()
+    registered = sections()
     parts = {
-        name: msgspec.convert(part, known[name].model)
+        name: msgspec.convert(part, registered[name].model)
         for name, part in snapshot.sections.items()
-        if name in known
+        if name in registered
     }
     return replace(snapshot, sections=parts)
 
 
-def _with_blame(snapshot: Snapshot, rows: dict[int, PackedBlame]) -> Snapshot:
+def _add_blame(snapshot: Snapshot, rows: dict[int, PackedBlame]) -> Snapshot:
     if not rows:
         return snapshot
     locks = [
@@ -145,9 +145,11 @@ def is_harmless(snapshot: Snapshot, payload: bytes) -> bool:
     return b"\\" not in text and not _STRANGE.search(text) and text.decode().isprintable()
 
 
-def _checked(found: _Payload) -> Snapshot:
+def _checked(decoded: _Payload) -> Snapshot:
     """Return the snapshot with clean texts. Raises ValueError for an impossible number."""
-    return msgspec.convert(_clean(msgspec.to_builtins(found.snapshot, enc_hook=_encoded)), Snapshot)
+    return msgspec.convert(
+        _clean(msgspec.to_builtins(decoded.snapshot, enc_hook=_encoded)), Snapshot
+    )
 
 
 def _clean(value: Any) -> Any:

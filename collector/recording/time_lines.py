@@ -91,16 +91,17 @@ class TimeLineReader:
     def _begin(self, first_ns: int) -> int:
         """Return the begin of the oldest known long wait before the first snapshot, or that."""
         earlier = [
-            one
-            for one in self._moments.notables()
-            if one.kind is NotableKind.WAIT and first_ns - MAX_EARLIER_NS <= one.time_ns < first_ns
+            notable
+            for notable in self._moments.notables()
+            if notable.kind is NotableKind.WAIT
+            and first_ns - MAX_EARLIER_NS <= notable.time_ns < first_ns
         ]
         if not earlier:
             return first_ns
         wait = earlier[0]
         if self._earliest is None or self._earliest[0] != (first_ns, wait):
             touching = self._moments.records(wait.time_ns - 1, wait.time_ns + 1)
-            begins = [one.began_ns for one in touching if one.tid == wait.tid]
+            begins = [record.began_ns for record in touching if record.tid == wait.tid]
             begin_ns = max(min(begins, default=wait.time_ns), first_ns - MAX_EARLIER_NS)
             self._earliest = (first_ns, wait), begin_ns
         return self._earliest[1]
@@ -151,7 +152,9 @@ class TimeLineReader:
                     flow for flow in timeline.flows(waits) if from_ns <= flow.woken_ns <= to_ns
                 ),
                 notables=tuple(
-                    one for one in self._moments.notables() if from_ns <= one.time_ns <= to_ns
+                    notable
+                    for notable in self._moments.notables()
+                    if from_ns <= notable.time_ns <= to_ns
                 ),
                 is_sampled=newest.is_sampled,
                 snapshot=snapshot,
@@ -171,9 +174,9 @@ class TimeLineReader:
             LocktopError: as ``read``.
         """
         line = self.read(from_ns, to_ns)
-        waits = [one for lane in line.lanes for one in lane.waits]
-        found = span_snapshot(line.snapshot, waits, from_ns, to_ns, lock=lock)
-        return replace(found, lost_events=line.lost_records)
+        waits = [wait for lane in line.lanes for wait in lane.waits]
+        snapshot = span_snapshot(line.snapshot, waits, from_ns, to_ns, lock=lock)
+        return replace(snapshot, lost_events=line.lost_records)
 
     def _records(self, from_ns: int, to_ns: int) -> Sequence[WaitRecord]:
         """Return the records of a span, unless there are too many."""
@@ -182,10 +185,10 @@ class TimeLineReader:
         expected = len(part) * _PROBED
         if expected > 2 * self._max_records and span_ns > _LEAST_SPAN_NS:
             raise self._too_many(span_ns, expected)
-        found = self._moments.records(from_ns, to_ns)
-        if len(found) > 2 * self._max_records and span_ns > _LEAST_SPAN_NS:
-            raise self._too_many(span_ns, len(found))
-        return found
+        records = self._moments.records(from_ns, to_ns)
+        if len(records) > 2 * self._max_records and span_ns > _LEAST_SPAN_NS:
+            raise self._too_many(span_ns, len(records))
+        return records
 
     def _too_many(self, span_ns: int, expected: int) -> TooManyRecordsError:
         fitting = max(_LEAST_SPAN_NS, span_ns * self._max_records // expected)
@@ -207,11 +210,13 @@ class TimeLineReader:
             if time_ns not in self._samples:
                 self._samples[time_ns] = timeline_waits.sample(self._scan(time_ns), time_ns)
         oldest = times[0]
-        self._samples = {at: one for at, one in self._samples.items() if at >= oldest}
+        self._samples = {
+            time_ns: sample for time_ns, sample in self._samples.items() if time_ns >= oldest
+        }
         return [self._samples[time_ns] for time_ns in chosen]
 
     def _scan(self, time_ns: int) -> Snapshot:
-        snapshot = self._moments.at(time_ns)
+        snapshot = self._moments.snapshot_at(time_ns)
         self._stacks.update(snapshot.stacks)
         self._sites.update(snapshot.sites)
         return snapshot

@@ -292,7 +292,7 @@ def examine(path: Path) -> int:
         assert "\n" not in recording.damage
         for time_ns in list(recording.times_ns())[:4]:
             try:
-                use(recording.at(time_ns))
+                use(recording.snapshot_at(time_ns))
             except LocktopError as error:
                 _check_line(error)
                 continue
@@ -324,7 +324,7 @@ def use(snapshot: Snapshot) -> None:
     profile = SnapshotProfile(snapshot)
     for weight in profile.weights:
         CALL_TREE_FORMATS.render("text", profile, weight, True, None)
-    RecordingInfo.of(snapshot, "1")
+    RecordingInfo.from_snapshot(snapshot, "1")
 
 
 def _use_time_line(recording: Recording) -> None:

@@ -112,7 +112,7 @@ async def test_the_screen_draws_what_can_be_read(path: Path) -> None:
                 continue
             for time_ns in found.times_ns()[1:2]:
                 try:
-                    await screen.show(found.at(time_ns))
+                    await screen.show(found.snapshot_at(time_ns))
                 except LocktopError:
                     continue
                 await screen.keys(*(("tab",), ("enter", "escape"), ("d", "escape"))[seed % 3])
@@ -150,7 +150,7 @@ def one_line_of(content: bytes, path: Path) -> str:
         found = Recording(path)
         line = found.damage
         for time_ns in found.times_ns():
-            hostile.use(found.at(time_ns))
+            hostile.use(found.snapshot_at(time_ns))
         found.notables()
     except LocktopError as error:
         line += f"; {error}"
@@ -222,7 +222,7 @@ def test_an_index_that_leads_nowhere_is_ignored(
     path.write_bytes(content + itself + TRAILER.pack(at, TRAILER_WORD))
     found = Recording(path)
     assert found.times_ns() == [hostile.BEGIN_NS]
-    assert found.at(hostile.BEGIN_NS).process.comm == "store"
+    assert found.snapshot_at(hostile.BEGIN_NS).process.comm == "store"
     found.close()
 
 

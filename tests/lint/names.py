@@ -23,8 +23,8 @@ NAMED_FOLDERS = ("native/bench", "native/demo", "native/portable", "native/src")
 FINISHED = (
     "collector/analysis", "collector/config", "collector/extensions/bench",
     "collector/extensions/stream", "collector/extensions/watch", "collector/linux",
-    "collector/model", "collector/render", "collector/shm", "collector/sources",
-    "collector/symbols",
+    "collector/model", "collector/recording", "collector/render", "collector/shm",
+    "collector/sources", "collector/symbols",
 )  # fmt: skip
 #: Variables that do not say what they hold.
 VAGUE_VARIABLES = {"found", "one", "at", "of", "known", "told", "made"}

@@ -62,11 +62,11 @@ def check_elsewhere(recorded: Path, elsewhere: Path, live: Snapshot) -> Snapshot
     recorded.unlink()
     opened = open_recording(copy)
     assert opened.damage == ""
-    seen = opened.at(_EVER)
+    seen = opened.snapshot_at(_EVER)
     assert document(seen) == document(live)
     assert SNAPSHOT_FORMATS.render("text", seen) == SNAPSHOT_FORMATS.render("text", live)
     for time_ns in opened.times_ns():
-        opened.at(time_ns)
+        opened.snapshot_at(time_ns)
     opened.close()
     return seen
 

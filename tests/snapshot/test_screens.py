@@ -48,7 +48,7 @@ def scenario_of(view: MonitorView) -> tuple[Snapshot, FixedPast | None]:
     """Return what the picture of a view shows: a snapshot, and a past where it needs one."""
     if view.name in READY:
         past = relay()
-        return past.at(past.times_ns()[-1]), past
+        return past.snapshot_at(past.times_ns()[-1]), past
     if view.name == "deadlocks":
         deadlock = scenarios.deadlock()
         return replace(deadlock, lock_order=scenarios.orders().lock_order), None

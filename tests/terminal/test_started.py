@@ -246,7 +246,7 @@ def test_the_end_of_the_screen_ends_the_recording(end: str, run: Run, tmp_path: 
     screen.process.wait(PATIENCE_S)
     recording = Recording(tmp_path / "r")
     assert recording.damage == ""
-    assert [recording.at(time_ns).process.pid for time_ns in recording.times_ns()][1:]
+    assert [recording.snapshot_at(time_ns).process.pid for time_ns in recording.times_ns()][1:]
 
 
 def test_the_recording_beside_the_screen_has_the_marks_of_the_user(

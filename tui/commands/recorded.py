@@ -194,7 +194,7 @@ def snapshots(arguments: argparse.Namespace) -> Iterator[Snapshot]:
 
     with opened(arguments.file) as recording:
         for time_ns in chosen_moment.times_between(recording, arguments.begin, arguments.end):
-            yield _classified(recording.at(time_ns), arguments)
+            yield _classified(recording.snapshot_at(time_ns), arguments)
 
 
 @contextmanager

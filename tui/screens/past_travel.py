@@ -239,6 +239,8 @@ class PastTravel:
 
 def _index_at(moments: Moments, time_ns: int, with_calls: bool) -> SnapshotIndex:
     """Read a snapshot, and compute there what takes longest of its index."""
-    index = SnapshotIndex(calls_at(moments, time_ns) if with_calls else moments.at(time_ns))
+    index = SnapshotIndex(
+        calls_at(moments, time_ns) if with_calls else moments.snapshot_at(time_ns)
+    )
     _ = index.groups, index.class_of
     return index

@@ -58,10 +58,10 @@ class Observed(Struct, frozen=True):
 
 def recording_s(duration_s: float) -> float:
     """Return how long observe() records, about: for ``duration_s``, and before at the old level."""
-    return _before_s(duration_s) + duration_s
+    return _lead_s(duration_s) + duration_s
 
 
-def _before_s(duration_s: float) -> float:
+def _lead_s(duration_s: float) -> float:
     return min(_BEFORE_S, duration_s / 4)
 
 
@@ -88,7 +88,7 @@ def observe(source: Source, pid: int, duration_s: float) -> Observed:
     if reason := why_not_observed(first):
         raise LocktopError(reason)
     levels.check_free(pid)
-    time.sleep(_before_s(duration_s))
+    time.sleep(_lead_s(duration_s))
     second = source.scan()
     # Losses from before the recording do not count.
     drain = source.drain()
@@ -183,7 +183,9 @@ def _unobserved_share(snapshot: Snapshot) -> float:
 
 def _acquired_per_s(earlier: Snapshot, later: Snapshot) -> float:
     """Return the acquisitions a second between two scans."""
-    counts = [sum(lock.acquisitions or 0 for lock in one.locks) for one in (earlier, later)]
+    counts = [
+        sum(lock.acquisitions or 0 for lock in snapshot.locks) for snapshot in (earlier, later)
+    ]
     return (counts[1] - counts[0]) / max(later.duration_s - earlier.duration_s, 1e-9)
 
 
@@ -236,28 +238,28 @@ class _Drained:
         """Return the records of a span, in the order of their begin. Raises LocktopError."""
         if self._fault is not None:
             raise self._fault
-        found: list[WaitRecord] = []
+        records: list[WaitRecord] = []
         for batch in self._batches:
-            found += slot_batch.decode_span(batch, from_ns, to_ns)
-        return sorted(found, key=_began)
+            records += slot_batch.decode_span(batch, from_ns, to_ns)
+        return sorted(records, key=_began)
 
     def signals(self, from_ns: int, to_ns: int) -> list[SignalRecord]:
         """Return the signals of a span, the oldest first."""
-        found: list[SignalRecord] = []
+        signals: list[SignalRecord] = []
         for batch in self._batches:
-            found += slot_batch.decode_signals(batch, from_ns, to_ns)
-        return sorted(found, key=lambda one: one.time_ns)
+            signals += slot_batch.decode_signals(batch, from_ns, to_ns)
+        return sorted(signals, key=lambda signal: signal.time_ns)
 
     def marks(self, from_ns: int, to_ns: int) -> list[MarkRecord]:
         """Return the marks of a span, the oldest first."""
-        found: list[MarkRecord] = []
+        marks: list[MarkRecord] = []
         for batch in self._batches:
-            found += slot_batch.decode_marks(batch, from_ns, to_ns)
-        return sorted(found, key=lambda one: one.time_ns)
+            marks += slot_batch.decode_marks(batch, from_ns, to_ns)
+        return sorted(marks, key=lambda mark: mark.time_ns)
 
     def losses(self, from_ns: int) -> list[tuple[int, int]]:
         """Return the spans with losses that end after a moment."""
-        return [one for one in self._lost if one[1] > from_ns]
+        return [loss for loss in self._lost if loss[1] > from_ns]
 
 
 def why_not_replayed(snapshot: Snapshot) -> str:
@@ -278,10 +280,10 @@ def recorded(moments: Moments, from_ns: int, to_ns: int) -> tuple[Evidence, Snap
     Raises:
         LocktopError: the recording is damaged, or has no records of holds.
     """
-    times_ns = [one for one in moments.times_ns() if from_ns <= one <= to_ns]
+    times_ns = [time_ns for time_ns in moments.times_ns() if from_ns <= time_ns <= to_ns]
     if len(times_ns) < 2:
         raise LocktopError("whatif needs a recording of several snapshots")
-    first, last = moments.at(times_ns[0]), moments.at(times_ns[-1])
+    first, last = moments.snapshot_at(times_ns[0]), moments.snapshot_at(times_ns[-1])
     if reason := why_not_replayed(last):
         raise LocktopError(reason)
     from_ns, to_ns = times_ns[0], times_ns[-1]
@@ -289,7 +291,7 @@ def recorded(moments: Moments, from_ns: int, to_ns: int) -> tuple[Evidence, Snap
     queued: dict[int, float] = {}
     process_cpu_s = 0.0
     for time_ns in times_ns[1:]:
-        snapshot = moments.at(time_ns)
+        snapshot = moments.snapshot_at(time_ns)
         process_cpu_s += snapshot.process.cpu_share * snapshot.interval_s
         for thread in snapshot.threads:
             if thread.alive:
@@ -311,13 +313,13 @@ def recorded(moments: Moments, from_ns: int, to_ns: int) -> tuple[Evidence, Snap
             marks=moments.marks(from_ns, to_ns) if isinstance(moments, HasMarks) else (),
             samples=samples,
             times={
-                one.tid: ThreadTimes(
-                    name=one.name,
-                    cpu_ns=max(0, round((one.cpu_s - used_s.get(one.tid, 0.0)) * _NS)),
-                    queued_ns=round(queued.get(one.tid, 0.0) * _NS),
+                thread.tid: ThreadTimes(
+                    name=thread.name,
+                    cpu_ns=max(0, round((thread.cpu_s - used_s.get(thread.tid, 0.0)) * _NS)),
+                    queued_ns=round(queued.get(thread.tid, 0.0) * _NS),
                 )
-                for one in last.threads
-                if one.alive
+                for thread in last.threads
+                if thread.alive
             },
             losses=_losses(moments, from_ns, to_ns),
             cpus=last.process.cpus or 1,
@@ -332,9 +334,9 @@ def _losses(moments: Moments, from_ns: int, to_ns: int) -> list[tuple[int, int]]
     """Return the parts of the span in which records were lost."""
     if not isinstance(moments, KnowsLosses):
         return []
-    parts, found = 40, []
+    parts, losses = 40, []
     for number in range(parts):
-        begin, end = (from_ns + (to_ns - from_ns) * one // parts for one in (number, number + 1))
+        begin, end = (from_ns + (to_ns - from_ns) * part // parts for part in (number, number + 1))
         if moments.lost_records(begin, end):
-            found.append((begin, end))
-    return found
+            losses.append((begin, end))
+    return losses

@@ -160,7 +160,9 @@ def test_a_recording_of_a_process_that_is_gone_shows_the_wait(
     target.expect("ready")
     source, moments = attach(target.pid), NotableMoments()
     snapshot = source.scan(resolve=True)
-    writer = RecordingWriter(tmp_path / "r", RecordingInfo.of(snapshot, "1.0"), time.time_ns())
+    writer = RecordingWriter(
+        tmp_path / "r", RecordingInfo.from_snapshot(snapshot, "1.0"), time.time_ns()
+    )
     target.go_on("hold")
     found: list[Notable] = []
     while not found:

@@ -26,7 +26,7 @@ def record(target: Target, path: Path) -> None:
     source = attach(target.pid)
     first = source.scan(resolve=True)
     began_ns = time.time_ns()
-    writer = RecordingWriter(path, RecordingInfo.of(first, "1"), began_ns)
+    writer = RecordingWriter(path, RecordingInfo.from_snapshot(first, "1"), began_ns)
     writer.add_snapshot(first, began_ns)
     target.go_on()
     target.truth()

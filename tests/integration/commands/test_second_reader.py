@@ -26,7 +26,9 @@ def path(start_target: StartTarget, tmp_path: Path) -> Path:
     drain = source.drain()
     assert drain is not None
     first = source.scan(resolve=True)
-    writer = RecordingWriter(tmp_path / "r", RecordingInfo.of(first, "1"), time.time_ns())
+    writer = RecordingWriter(
+        tmp_path / "r", RecordingInfo.from_snapshot(first, "1"), time.time_ns()
+    )
     for number in range(70):
         snapshot = source.scan()
         now_ns = time.time_ns()
@@ -62,7 +64,7 @@ def test_both_readers_find_the_same(path: Path) -> None:
     assert [time_ns for time_ns, _ in found.snapshots] == list(recording.times_ns())
     assert len(found.snapshots) == 70
     for (time_ns, theirs), blame in zip(found.snapshots, found.blame, strict=True):
-        ours = recording.at(time_ns)
+        ours = recording.snapshot_at(time_ns)
         assert theirs["taken_at"] == ours.taken_at
         for name in ("id", "name", "contended", "acquisitions", "wait_s", "hold_s"):
             assert [lock[name] for lock in theirs["locks"]] == [
@@ -82,7 +84,7 @@ def test_both_readers_find_the_same(path: Path) -> None:
     )
     waited_s = sum(lock["wait_s"] for lock in found.snapshots[-1][1]["locks"])
     assert waited_s == pytest.approx(
-        sum(lock.wait_s for lock in recording.at(recording.times_ns()[-1]).locks)
+        sum(lock.wait_s for lock in recording.snapshot_at(recording.times_ns()[-1]).locks)
     )
     assert found.notables == [
         {"time_ns": one.time_ns, "kind": "mark", "text": "deploy", "tid": 0, "lock": 0}

@@ -73,7 +73,7 @@ def _ring(path: Path, count: int) -> Path:
     """Write a directory of segments, with a snapshot each."""
     path.mkdir()
     snapshots = scans(count)
-    info = RecordingInfo.of(snapshots[0], "1.0")
+    info = RecordingInfo.from_snapshot(snapshots[0], "1.0")
     for number, snapshot in enumerate(snapshots, start=1):
         time_ns = _BEGIN + number * _SECOND
         writer = RecordingWriter(

@@ -54,14 +54,16 @@ def test_the_first_moment_of_a_memory_gets_the_names_of_a_later_scan(
     assert wanted_lock(first).startswith("mutex 0x")
     assert "cache_get" not in functions(first)
     history.add(first, _SECOND_NS)
-    assert wanted_lock(history.at(_SECOND_NS)) == wanted_lock(first)  # nobody knows more yet
+    assert wanted_lock(history.snapshot_at(_SECOND_NS)) == wanted_lock(
+        first
+    )  # nobody knows more yet
     last = named(source)
     history.scanned(last, 2 * _SECOND_NS)  # one that the memory does not keep
     source.close()
     write_recording(history, tmp_path / "r")
     recording = Recording(tmp_path / "r")
     for moments in (history, recording):
-        then = moments.at(_SECOND_NS)
+        then = moments.snapshot_at(_SECOND_NS)
         assert wanted_lock(then) == "g_cache_lock"
         assert "cache_get" in functions(then)
         assert addresses(then) == addresses(first)
@@ -110,7 +112,7 @@ def test_the_code_of_another_library_gives_no_name(
     assert wanted_lock(last) == "g_other_lock"
     assert "other_work" in functions(last)
     history.add(last, 2 * _SECOND_NS)
-    then = history.at(_SECOND_NS)
+    then = history.snapshot_at(_SECOND_NS)
     assert "other_work" not in functions(then)
     assert wanted_lock(then) != "g_other_lock"
     source.close()
@@ -127,7 +129,7 @@ def test_a_lock_that_is_made_anew_gives_no_name(start_target: StartTarget) -> No
     last = named(source)
     assert wanted_lock(last).startswith("mutex made in second_owner")
     history.add(last, 2 * _SECOND_NS)
-    then = history.at(_SECOND_NS)
+    then = history.snapshot_at(_SECOND_NS)
     assert "second_owner" not in wanted_lock(then)
     assert "want" in functions(then)  # the code is the same
     source.close()
@@ -147,7 +149,7 @@ def test_the_first_alert_of_a_recording_is_printed_with_names(
     assert done.returncode == 0, done.stderr
     recording = Recording(path)
     first_ns = recording.times_ns()[0]
-    assert "cache_get" not in functions(recording.at_as_recorded(first_ns))
+    assert "cache_get" not in functions(recording.recorded_snapshot_at(first_ns))
     recording.close()
     text = tool.run("snapshot", file, "--at", "0%", "--format", "text").stdout
     assert "mutex 0x" not in text

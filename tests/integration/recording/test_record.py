@@ -59,7 +59,7 @@ def test_each_ring_record_is_recorded_once_or_counted_as_lost(
         assert recorder.process.wait(PATIENCE_S) == 0
     assert end.lost == 0 or ring == "64"
     opened = open_recording(tmp_path / "r")
-    last = opened.at(_EVER)
+    last = opened.snapshot_at(_EVER)
     mutexes = {lock.id: lock.acquisitions or 0 for lock in last.locks if _is_of_pairs(lock.name)}
     assert sum(mutexes.values()) == pairs
     records = opened.records(0, _EVER)
@@ -84,7 +84,7 @@ def test_a_signal_ends_a_recording_with_a_last_snapshot_with_names(
     opened = open_recording(tmp_path / "r")
     assert opened.damage == ""
     assert len(opened.times_ns()) == end.snapshots >= 2
-    frames = [frame for stack in opened.at(_EVER).stacks.values() for frame in stack]
+    frames = [frame for stack in opened.snapshot_at(_EVER).stacks.values() for frame in stack]
     functions = {frame.function for frame in frames if frame.module != requirements.LIBC}
     assert "" not in functions
     assert functions
@@ -103,7 +103,7 @@ def test_the_end_of_the_process_ends_the_recording(
         assert recorder.process.wait(PATIENCE_S) == 0
     opened = open_recording(tmp_path / "r")
     assert opened.damage == ""
-    last = opened.at(_EVER)
+    last = opened.snapshot_at(_EVER)
     assert last.ended
     assert sum(lock.acquisitions or 0 for lock in last.locks if _is_of_pairs(lock.name)) == pairs
     assert end.records + end.lost >= pairs
@@ -123,7 +123,7 @@ def test_a_recording_follows_into_another_program(compiler: Compiler, tmp_path: 
             end = end_of(recorder)
     assert (end.lost, end.records >= pairs) == (0, True)
     opened = open_recording(tmp_path / "r")
-    programs = {opened.at(time_ns).process.comm for time_ns in opened.times_ns()}
+    programs = {opened.snapshot_at(time_ns).process.comm for time_ns in opened.times_ns()}
     assert programs == {"sh", "paced_pairs"}
 
 
@@ -222,7 +222,7 @@ def test_a_sampled_process_is_recorded(start_unprepared: StartTarget, tmp_path: 
     assert opened.info.source == "proc"
     assert opened.damage == ""
     assert len(opened.times_ns()) == end.snapshots > 1
-    assert len(opened.at(_EVER).threads) >= 4
+    assert len(opened.snapshot_at(_EVER).threads) >= 4
 
 
 def test_a_long_wait_before_the_recording_is_a_notable_moment(
@@ -255,7 +255,7 @@ def test_a_long_wait_before_many_brief_ones_is_recorded_once(
     assert len({one.tid for one in long}) == len(long) == 3
     assert all(1.3e9 <= one.wait_ns < longest_s * 1e9 + 1e7 for one in long)
     # The records of a thread that has ended are there, too.
-    alive = {thread.tid for thread in opened.at(_EVER).threads if thread.alive}
+    alive = {thread.tid for thread in opened.snapshot_at(_EVER).threads if thread.alive}
     assert len({one.tid for one in long} - alive) == 1
     assert len(opened.notables()) == 1
 
@@ -279,7 +279,9 @@ def test_a_recording_killed_at_any_moment_opens(start_target: StartTarget, tmp_p
         opened = open_recording(path)
         times = opened.times_ns()
         assert times
-        assert [opened.at(time_ns).process.pid for time_ns in times] == [target.pid] * len(times)
+        assert [opened.snapshot_at(time_ns).process.pid for time_ns in times] == [target.pid] * len(
+            times
+        )
         opened.records(times[0], times[-1])
         opened.close()
 
@@ -292,7 +294,7 @@ def _is_readable_after_early_end(status: int, lines: list[str], path: Path) -> N
     assert sum("the recording ends here" in line for line in lines) == 1, lines
     opened = open_recording(path)
     assert len(opened.times_ns()) > 1
-    assert opened.at(_EVER).process.comm == "paced_pairs"
+    assert opened.snapshot_at(_EVER).process.comm == "paced_pairs"
 
 
 def _record_until_full(target_pid: int, path: Path, prefix: str = "") -> None:
@@ -352,7 +354,7 @@ def test_a_ring_of_segments_stays_within_its_size_and_reads_as_one(
     opened = open_recording(ring)
     times = opened.times_ns()
     assert len(times) > 12
-    seen = [opened.at(time_ns).duration_s for time_ns in times]
+    seen = [opened.snapshot_at(time_ns).duration_s for time_ns in times]
     assert seen == sorted(seen)
     assert opened.records(times[0], times[-1])
 
@@ -413,7 +415,7 @@ def test_run_records_without_a_terminal(compiler: Compiler, tmp_path: Path) -> N
         assert recorder.process.wait(PATIENCE_S) == 0
     os.close(orders)
     assert "recorded " in said
-    assert open_recording(tmp_path / "r").at(_EVER).ended
+    assert open_recording(tmp_path / "r").snapshot_at(_EVER).ended
 
 
 def test_a_full_disk_does_not_end_the_program_of_run(

@@ -67,7 +67,7 @@ def test_the_time_line_elsewhere_is_that_of_a_local_screen(
         target.go_on()  # the process ends
         assert sender.wait(PATIENCE_S) == 0
         until(lambda: published[-1].ended, "the last snapshot")
-        until(lambda: here.at(1 << 62).ended, "the last snapshot here")
+        until(lambda: here.snapshot_at(1 << 62).ended, "the last snapshot here")
     lines = [TimeLineReader(one).read(*_ALWAYS) for one in (here, there)]
     assert [line.lost_records for line in lines] == [0, 0]
     waits = [waits_of(line) for line in lines]

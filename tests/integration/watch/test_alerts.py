@@ -232,7 +232,7 @@ def test_an_alert_saves_a_recording_of_what_came_before(
     kinds = [one.kind for one in recording.notables()]
     assert NotableKind.DEADLOCK in kinds
     alert = next(one for one in recording.notables() if one.kind is NotableKind.DEADLOCK)
-    assert recording.at(alert.time_ns).deadlocks
+    assert recording.snapshot_at(alert.time_ns).deadlocks
     recording.close()
 
 

@@ -128,7 +128,7 @@ class FixedPast:
         """See Moments."""
         return list(self.snapshots)
 
-    def at(self, time_ns: int) -> Snapshot:
+    def snapshot_at(self, time_ns: int) -> Snapshot:
         """See Moments."""
         times = self.times_ns()
         return self.snapshots[max([one for one in times if one <= time_ns], default=times[0])]

@@ -82,7 +82,7 @@ def test_a_text_names_the_newest_snapshot_at_that_time(text: str | None, number:
 def test_the_time_of_each_snapshot_names_that_snapshot() -> None:
     recording = moments()
     for time_ns in recording.times_ns():
-        found = recording.at(time_ns)
+        found = recording.snapshot_at(time_ns)
         assert snapshot_at(recording, found.taken_at) == found
 
 

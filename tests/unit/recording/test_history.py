@@ -31,7 +31,7 @@ def test_every_snapshot_comes_back_in_any_order() -> None:
     times = list(history.times_ns())
     assert len(times) == len(made)
     random.Random(3).shuffle(times)
-    assert all(history.at(time_ns) == _kept(made[time_ns // _SECOND]) for time_ns in times)
+    assert all(history.snapshot_at(time_ns) == _kept(made[time_ns // _SECOND]) for time_ns in times)
 
 
 def _kept(snapshot: Snapshot) -> Snapshot:
@@ -54,7 +54,7 @@ def test_the_bytes_are_bounded() -> None:
         history.add(replace(snapshot, notes=(noise,)), number * _SECOND)
         largest = max(largest, history.size)
     assert LEAST_BYTES / 4 < history.size <= LEAST_BYTES
-    assert history.at(history.times_ns()[0]).duration_s > scans(1)[0].duration_s
+    assert history.snapshot_at(history.times_ns()[0]).duration_s > scans(1)[0].duration_s
 
 
 def test_notable_moments_are_sorted_by_time() -> None:
@@ -67,7 +67,7 @@ def test_notable_moments_are_sorted_by_time() -> None:
 
 def test_an_empty_history_has_no_snapshot() -> None:
     with pytest.raises(LocktopError, match="no snapshot"):
-        History().at(5)
+        History().snapshot_at(5)
 
 
 def _slots(second: float, count: int, lost: int = 0) -> SlotBatch:

@@ -75,10 +75,10 @@ def test_another_module_or_no_file_at_the_address_gives_no_name() -> None:
 
 def test_an_unloaded_library_or_another_program_is_other_code() -> None:
     first = snapshot(_UNNAMED)
-    assert LoadedCode.of(first) == LoadedCode.of(snapshot(_LINE))
+    assert LoadedCode.from_snapshot(first) == LoadedCode.from_snapshot(snapshot(_LINE))
     later = replace(first.process, counted_since="2026-01-01T00:00:00Z")
     for other in (replace(first, unloads=1), replace(first, process=later)):
-        assert LoadedCode.of(first) != LoadedCode.of(other)
+        assert LoadedCode.from_snapshot(first) != LoadedCode.from_snapshot(other)
 
 
 def test_what_stays_without_a_name_is_not_searched_again() -> None:

@@ -38,8 +38,8 @@ def test_the_file_has_all_that_the_memory_has(tmp_path: Path) -> None:
     recording = Recording(path)
     assert not recording.damage
     assert list(recording.times_ns()) == list(history.times_ns())
-    moments = [history.at(at) for at in recording.times_ns()]
-    assert [recording.at(at) for at in recording.times_ns()] == moments
+    moments = [history.snapshot_at(at) for at in recording.times_ns()]
+    assert [recording.snapshot_at(at) for at in recording.times_ns()] == moments
     assert list(recording.notables()) == list(history.notables())
     whole = (0, _BEGIN + 1000 * _SECOND)
     assert len(history.records(*whole)) == 200

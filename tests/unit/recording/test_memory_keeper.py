@@ -135,7 +135,7 @@ def test_a_deadlock_is_kept_right_after_a_long_wait_was() -> None:
         process.keeper.keep(snapshot)
         process.now_ns += _SECOND // 10
     (found,) = (one for one in history.notables() if one.kind is NotableKind.DEADLOCK)
-    assert history.at(found.time_ns).deadlocks
+    assert history.snapshot_at(found.time_ns).deadlocks
 
 
 def test_a_scan_with_an_alert_is_kept_although_another_was_kept_just_before() -> None:
@@ -148,7 +148,7 @@ def test_a_scan_with_an_alert_is_kept_although_another_was_kept_just_before() ->
     assert len(history.times_ns()) == 2
     found = [one for one in history.notables() if one.kind is NotableKind.DEADLOCK]
     assert [one.time_ns for one in found] == [_BEGIN + _SECOND]
-    assert history.at(found[0].time_ns).deadlocks
+    assert history.snapshot_at(found[0].time_ns).deadlocks
 
 
 def test_a_moment_of_a_scan_that_is_not_kept_is_kept() -> None:

@@ -27,7 +27,7 @@ class Scans:
     def times_ns(self) -> list[int]:
         return [BEGIN + at * self._each_s * NS for at in range(len(self._waits_s))]
 
-    def at(self, time_ns: int) -> Snapshot:
+    def snapshot_at(self, time_ns: int) -> Snapshot:
         self.read += 1
         return self.snapshot(max(0, (time_ns - BEGIN) // (self._each_s * NS)))
 

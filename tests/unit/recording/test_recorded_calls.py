@@ -64,7 +64,7 @@ def test_a_moment_has_the_newest_calls_before_it() -> None:
         (found,) = calls_at(history, second * _S).calls
         assert found == thread_tree(1, scale)
     moments = MomentsWithCalls(history)
-    assert moments.at(2 * _S).calls
+    assert moments.snapshot_at(2 * _S).calls
     assert list(moments.times_ns()) == list(history.times_ns())
     assert moments.notables() == history.notables()
     assert list(moments.records(0, 9 * _S)) == []

@@ -93,7 +93,7 @@ def test_a_fault_while_ring_records_are_copied_ends_the_recording(tmp_path: Path
     )
     assert failing.is_closed
     opened = Recording(tmp_path / "r")
-    assert opened.at(opened.times_ns()[0]) == scans(1)[0]
+    assert opened.snapshot_at(opened.times_ns()[0]) == scans(1)[0]
     opened.close()
 
 

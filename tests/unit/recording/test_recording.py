@@ -40,7 +40,7 @@ def scans(count: int) -> list[Snapshot]:
 
 def write(path: Path, made: list[Snapshot], is_ended: bool = True) -> Path:
     """Write a recording with a scan in each second."""
-    writer = RecordingWriter(path, RecordingInfo.of(made[0], "1.0"), _BEGIN)
+    writer = RecordingWriter(path, RecordingInfo.from_snapshot(made[0], "1.0"), _BEGIN)
     for number, snapshot in enumerate(made):
         writer.add_snapshot(snapshot, _BEGIN + number * _SECOND)
     writer.add_notables([_NOTABLE], _NOTABLE.time_ns)
@@ -61,8 +61,8 @@ def recording(tmp_path: Path) -> Iterator[Recording]:
 
 def test_every_snapshot_comes_back(recording: Recording) -> None:
     times, made = recording.times_ns(), scans(100)
-    assert [recording.at(time_ns) for time_ns in times] == made
-    assert [recording.at(time_ns) for time_ns in reversed(times)] == made[::-1]
+    assert [recording.snapshot_at(time_ns) for time_ns in times] == made
+    assert [recording.snapshot_at(time_ns) for time_ns in reversed(times)] == made[::-1]
 
 
 class ReadByOthers(Recording):
@@ -85,13 +85,13 @@ def test_another_thread_may_read_between_any_two_steps(tmp_path: Path) -> None:
     recording = ReadByOthers(write(tmp_path / "r", made))
     recording.others = [(at, snapshot_payload.encode(made[at])) for at in (2, 20, 21, 80, 81)]
     for number in (3, 4, 22, 23, 81, 82, 83, 90) * 20:
-        assert recording.at(recording.times_ns()[number]) == made[number]
+        assert recording.snapshot_at(recording.times_ns()[number]) == made[number]
     recording.close()
 
 
 def test_a_time_between_two_snapshots_gives_the_one_before(recording: Recording) -> None:
-    assert recording.at(_BEGIN + 5 * _SECOND // 2) == scans(3)[2]
-    assert recording.at(0) == scans(1)[0]
+    assert recording.snapshot_at(_BEGIN + 5 * _SECOND // 2) == scans(3)[2]
+    assert recording.snapshot_at(0) == scans(1)[0]
 
 
 def test_notable_moments_come_back(recording: Recording) -> None:
@@ -100,7 +100,9 @@ def test_notable_moments_come_back(recording: Recording) -> None:
 
 def test_thousands_of_notable_moments_come_back(tmp_path: Path) -> None:
     many = [Notable(_BEGIN + n, NotableKind.WAIT, "\U0001f512" * 200) for n in range(3000)]
-    writer = RecordingWriter(tmp_path / "r", RecordingInfo.of(scans(1)[0], "1.0"), _BEGIN)
+    writer = RecordingWriter(
+        tmp_path / "r", RecordingInfo.from_snapshot(scans(1)[0], "1.0"), _BEGIN
+    )
     writer.add_notables(many, _BEGIN)
     writer.add_snapshot(scans(1)[0], _BEGIN)
     writer.finish("the process has ended", _BEGIN)
@@ -123,7 +125,7 @@ def test_a_recording_that_was_cut_off_opens_up_to_the_last_whole_frame(tmp_path:
             counts.append(-1)
             continue
         counts.append(len(opened.times_ns()))
-        assert [opened.at(time_ns) for time_ns in opened.times_ns()] == made[: counts[-1]]
+        assert [opened.snapshot_at(time_ns) for time_ns in opened.times_ns()] == made[: counts[-1]]
         opened.close()
     assert counts == sorted(counts)
     assert counts[-1] == len(made)
@@ -142,7 +144,7 @@ def test_a_damaged_byte_leaves_the_frames_before_or_gives_an_error(tmp_path: Pat
         except LocktopError:
             continue
         times = opened.times_ns()
-        assert [opened.at(time_ns) for time_ns in times] == made[: len(times)]
+        assert [opened.snapshot_at(time_ns) for time_ns in times] == made[: len(times)]
         assert len(times) == len(made) or opened.damage
         opened.close()
 
@@ -185,7 +187,7 @@ def write_slots(path: Path, is_ended: bool = True) -> Path:
 
     The wait in the batch of the last second began at second 5.
     """
-    writer = RecordingWriter(path, RecordingInfo.of(scans(1)[0], "1.0"), _BEGIN)
+    writer = RecordingWriter(path, RecordingInfo.from_snapshot(scans(1)[0], "1.0"), _BEGIN)
     for second in range(1, 201):
         ticks = second * _SECOND
         began = 5 * _SECOND if second == 200 else ticks - _SECOND
@@ -219,7 +221,7 @@ def test_a_span_has_all_records_that_touch_it(tmp_path: Path, is_ended: bool) ->
 def test_the_marks_of_a_span_come_back(tmp_path: Path, is_segmented: bool) -> None:
     """Without records, the first time of a batch with marks is no begin of a loss."""
     path = tmp_path / ("r" if not is_segmented else "000001.locktop")
-    info = RecordingInfo.of(scans(1)[0], "1.0")
+    info = RecordingInfo.from_snapshot(scans(1)[0], "1.0")
     writer = RecordingWriter(path, info, _BEGIN)
     writer.add_snapshot(scans(1)[0], _BEGIN)
     for second in range(1, 9):
@@ -259,7 +261,7 @@ def test_a_disk_that_is_full_at_once_keeps_no_file_and_no_descriptor(
     with monkeypatch.context() as patched:
         patched.setattr(os, "write", full)
         with pytest.raises(LocktopError, match="no space left on device"):
-            RecordingWriter(tmp_path / "r", RecordingInfo.of(scans(1)[0], "1.0"), _BEGIN)
+            RecordingWriter(tmp_path / "r", RecordingInfo.from_snapshot(scans(1)[0], "1.0"), _BEGIN)
     assert os.listdir("/proc/self/fd") == before
     assert os.listdir(tmp_path) == []
 
@@ -285,5 +287,5 @@ def test_an_index_with_an_impossible_size_gives_an_error_line(
         file.write(TRAILER.pack(size, TRAILER_WORD))
     opened = Recording(path)
     with pytest.raises(LocktopError, match="a frame of an impossible size"):
-        opened.at(_BEGIN)
+        opened.snapshot_at(_BEGIN)
     opened.close()

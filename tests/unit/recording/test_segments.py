@@ -32,7 +32,7 @@ _BEGIN = 1_790_000_000 * _SECOND
 def write(path: Path, count: int, noise: int = 0, **limits: float) -> SegmentWriter:
     """Write a ring with a scan in each second, each with so many random bytes."""
     made, chosen = scans(count), random.Random(1)
-    writer = SegmentWriter(path, RecordingInfo.of(made[0], "1.0"), _BEGIN, **limits)  # type: ignore[arg-type]
+    writer = SegmentWriter(path, RecordingInfo.from_snapshot(made[0], "1.0"), _BEGIN, **limits)  # type: ignore[arg-type]
     for number, snapshot in enumerate(made):
         noisy = replace(snapshot, notes=(chosen.randbytes(noise).hex(),))
         writer.add_snapshot(noisy, _BEGIN + number * _SECOND)
@@ -55,7 +55,7 @@ def test_the_bytes_are_bounded_and_the_newest_stay(tmp_path: Path) -> None:
     seconds = [(time_ns - _BEGIN) // _SECOND for time_ns in opened.times_ns()]
     assert seconds == list(range(seconds[0], 400))
     first = scans(1)[0].duration_s
-    assert [opened.at(t).duration_s - first for t in opened.times_ns()] == seconds
+    assert [opened.snapshot_at(t).duration_s - first for t in opened.times_ns()] == seconds
     assert [int(one.text) for one in opened.notables()] == seconds
 
 
@@ -102,7 +102,7 @@ def test_each_segment_is_a_whole_recording(tmp_path: Path) -> None:
         assert part.info.segment >= number
         assert name == f"{part.info.segment:06}.locktop"
         assert part.damage == ""
-        assert part.at(0).process.pid
+        assert part.snapshot_at(0).process.pid
 
 
 def test_a_ring_whose_newest_segment_was_cut_off_opens(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_a_ring_whose_newest_segment_was_cut_off_opens(tmp_path: Path) -> None:
         newest.write_bytes(whole[:size])
         opened = open_recording(tmp_path / "r")
         assert 80 <= len(opened.times_ns()) <= 90
-        assert opened.at(opened.times_ns()[-1]).process.pid
+        assert opened.snapshot_at(opened.times_ns()[-1]).process.pid
         opened.close()
 
 

@@ -115,9 +115,9 @@ def test_of_many_exact_scans_a_part_is_read_and_of_samples_all() -> None:
     class Counted(FixedPast):
         reads = 0
 
-        def at(self, time_ns: int) -> Snapshot:
+        def snapshot_at(self, time_ns: int) -> Snapshot:
             self.reads += 1
-            return super().at(time_ns)
+            return super().snapshot_at(time_ns)
 
     base = records.snapshot((records.thread(1, "t", ThreadState.RUNNING),), ())
     count = 3 * MAX_SCANS
@@ -164,7 +164,7 @@ def test_a_span_with_too_many_records_is_refused_with_a_length_that_fits() -> No
 
 def test_a_recording_knows_its_losses_better_than_its_scans(tmp_path: Path) -> None:
     base = records.snapshot((), ())
-    writer = RecordingWriter(tmp_path / "r", RecordingInfo.of(base, "test"), at(0))
+    writer = RecordingWriter(tmp_path / "r", RecordingInfo.from_snapshot(base, "test"), at(0))
     for number in range(5):
         writer.add_snapshot(replace(base, lost_events=100 * number), at(1000 * number))
         batch = SlotBatch(ticks=0, time_ns=at(1000 * number + 1), hz=1e9, lost=number, records=b"")

@@ -73,7 +73,7 @@ def _run(feed: PollerFeed, session_after: int = 0) -> list[Snapshot]:
 def test_scans_are_kept_as_the_screen_shows_them_with_all_moments() -> None:
     history = History()
     visible = _run(PollerFeed(_Process(), history))
-    kept = [history.at(time_ns) for time_ns in history.times_ns()]
+    kept = [history.snapshot_at(time_ns) for time_ns in history.times_ns()]
     visible = [replace(one, events=newest_of_each(one.events)) for one in visible]
     assert (kept[0], kept[-1]) == (visible[0], visible[-1])
     assert all(one in visible for one in kept), "on a busy machine fewer are kept"

@@ -28,7 +28,7 @@ class _Moments:
     def times_ns(self) -> Sequence[int]:
         return [_at(second) for second in range(self.count)]
 
-    def at(self, time_ns: int) -> Snapshot:
+    def snapshot_at(self, time_ns: int) -> Snapshot:
         return scenarios.normal()
 
     def notables(self) -> Sequence[Notable]:

@@ -106,7 +106,7 @@ class ReplayPredictor:
     def why_not(self, snapshot: Snapshot) -> str:
         """See Predictor. The span may end after ``snapshot``."""
         try:
-            return why_not_replayed(self._recording().at(self._span_ns()[1]))
+            return why_not_replayed(self._recording().snapshot_at(self._span_ns()[1]))
         except LocktopError as error:
             return str(error)
 

@@ -39,7 +39,7 @@ def scan(second: int) -> Snapshot:
 
 @pytest.fixture
 def recording(tmp_path: Path) -> str:
-    writer = RecordingWriter(tmp_path / "r", RecordingInfo.of(scan(0), "1"), _BEGIN)
+    writer = RecordingWriter(tmp_path / "r", RecordingInfo.from_snapshot(scan(0), "1"), _BEGIN)
     for second in range(10):
         writer.add_snapshot(scan(second), _BEGIN + second * _NS)
     writer.finish("test", _BEGIN + 9 * _NS)
@@ -94,7 +94,7 @@ def test_a_sampled_process_stays_sampled_in_the_document(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     made = replace(records.sampled(scan(0)), level="sampled")
-    writer = RecordingWriter(tmp_path / "r", RecordingInfo.of(made, "1"), _BEGIN)
+    writer = RecordingWriter(tmp_path / "r", RecordingInfo.from_snapshot(made, "1"), _BEGIN)
     writer.add_snapshot(made, _BEGIN)
     writer.finish("test", _BEGIN)
     whole = written(capsys, str(tmp_path / "r"))

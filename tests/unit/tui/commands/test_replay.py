@@ -17,7 +17,7 @@ from locktop.tui.commands import options
 def _record(path: Path, count: int) -> None:
     made = scenarios.normal()
     began_ns = time.time_ns()
-    writer = RecordingWriter(path, RecordingInfo.of(made, "1.0"), began_ns)
+    writer = RecordingWriter(path, RecordingInfo.from_snapshot(made, "1.0"), began_ns)
     for number in range(count):
         writer.add_snapshot(made, began_ns + number)
     writer.finish("enough", began_ns + count)

@@ -210,7 +210,7 @@ async def test_the_memory_and_a_recording_show_the_samples_of_their_moments(
     lock = SNAPSHOT.locks[0].id
     made = [SNAPSHOT, with_samples(SNAPSHOT, lock), SNAPSHOT]
     path = tmp_path / "run.locktop"
-    writer = RecordingWriter(path, RecordingInfo.of(SNAPSHOT, "1.0"), BEGIN)
+    writer = RecordingWriter(path, RecordingInfo.from_snapshot(SNAPSHOT, "1.0"), BEGIN)
     for second, snapshot in enumerate(made):
         writer.add_snapshot(snapshot, BEGIN + second * 1_000_000_000)
     writer.finish("the process has ended", BEGIN + 3_000_000_000)

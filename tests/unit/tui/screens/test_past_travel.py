@@ -45,7 +45,7 @@ def _run() -> list[Snapshot]:
 
 
 def _record(path: Path, made: Sequence[Snapshot]) -> Path:
-    writer = RecordingWriter(path, RecordingInfo.of(made[0], "1.0"), _BEGIN)
+    writer = RecordingWriter(path, RecordingInfo.from_snapshot(made[0], "1.0"), _BEGIN)
     for second, snapshot in enumerate(made):
         writer.add_snapshot(snapshot, _BEGIN + second * _SECOND)
     stuck = Notable(_BEGIN + 3 * _SECOND, NotableKind.DEADLOCK, "deadlock of 3 threads")
@@ -95,8 +95,8 @@ class _Memory:
     def times_ns(self) -> Sequence[int]:
         return [one for one in self._recording.times_ns() if one <= self.now_ns]
 
-    def at(self, time_ns: int) -> Snapshot:
-        return self._recording.at(time_ns)
+    def snapshot_at(self, time_ns: int) -> Snapshot:
+        return self._recording.snapshot_at(time_ns)
 
     def notables(self) -> Sequence[Notable]:
         return [one for one in self._recording.notables() if one.time_ns <= self.now_ns]

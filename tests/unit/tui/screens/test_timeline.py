@@ -60,7 +60,7 @@ async def live(
     past: FixedPast | None = None, size: tuple[int, int] = (80, 24)
 ) -> AsyncIterator[Live]:
     past = past or relay()
-    newest: Snapshot = past.at(past.times_ns()[-1])
+    newest: Snapshot = past.snapshot_at(past.times_ns()[-1])
     clock, feed = [0.0], HandFeed(newest)
     app = LocktopApp(
         feed, "night", moments=past, environ={"TERM": "xterm-256color"}, now=lambda: clock[0]
@@ -76,7 +76,7 @@ async def test_the_time_line_of_an_ended_process_has_an_end_and_no_now() -> None
     async with live(past) as screen:
         await screen.open("T")
         assert "10.0s up to now" in screen.text
-        await screen.show(replace(past.at(past.times_ns()[-1]), ended=True))
+        await screen.show(replace(past.snapshot_at(past.times_ns()[-1]), ended=True))
         await screen.says("10.0s up to the end")
         await screen.keys("plus", "less_than_sign")
         assert "5.00s up to 2.50s before the end" in screen.text
@@ -237,7 +237,7 @@ async def test_a_closed_screen_does_not_hold_up_the_next_one() -> None:
 async def test_the_heat_map_tells_of_lost_records() -> None:
     past = relay()
     times = past.times_ns()
-    past.snapshots[times[-1]] = replace(past.at(times[-1]), lost_events=123)
+    past.snapshots[times[-1]] = replace(past.snapshot_at(times[-1]), lost_events=123)
     async with live(past) as screen:
         await screen.open("H")
         assert " 123 records lost " in screen.text
@@ -280,7 +280,7 @@ async def test_new_snapshots_move_a_time_line_at_its_end() -> None:
     past = relay()
     async with live(past) as screen:
         await screen.open("T")
-        newest = past.snapshots[at(10_500)] = replace(past.at(at(0)), duration_s=5000.0)
+        newest = past.snapshots[at(10_500)] = replace(past.snapshot_at(at(0)), duration_s=5000.0)
         await screen.show(newest, after_s=10.0)
         view = screen.app.screen
         assert isinstance(view, TimelineScreen)
@@ -289,7 +289,7 @@ async def test_new_snapshots_move_a_time_line_at_its_end() -> None:
 
 
 async def test_without_a_memory_there_is_a_message() -> None:
-    feed = HandFeed(relay().at(at(0)))
+    feed = HandFeed(relay().snapshot_at(at(0)))
     app = LocktopApp(feed, "night", environ={"TERM": "xterm-256color"})
     async with app.run_test(size=(80, 24)) as pilot:
         screen = Live(app, pilot, feed, [0.0])
@@ -300,7 +300,7 @@ async def test_without_a_memory_there_is_a_message() -> None:
 
 async def test_a_memory_of_one_snapshot_has_no_time_line() -> None:
     past = relay(1)
-    past.snapshots = {at(0): past.at(at(0))}
+    past.snapshots = {at(0): past.snapshot_at(at(0))}
     async with live(past) as screen:
         await screen.keys("H")
         await screen.says("there is no second one yet")

@@ -68,7 +68,7 @@ async def test_a_fault_while_a_moment_is_read(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     history = _history()
-    monkeypatch.setattr(history, "at", _fail)
+    monkeypatch.setattr(history, "snapshot_at", _fail)
     async with _live(history) as screen:
         await screen.keys("left_square_bracket")
         await _survives(screen)
