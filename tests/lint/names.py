@@ -22,9 +22,9 @@ NAMED_FOLDERS = ("native/bench", "native/demo", "native/portable", "native/src")
 #: The folders of the product whose variables and functions say what they are. The rest follows.
 FINISHED = (
     "collector/analysis", "collector/config", "collector/extensions/bench",
-    "collector/extensions/stream", "collector/extensions/watch", "collector/linux",
-    "collector/model", "collector/recording", "collector/render", "collector/shm",
-    "collector/sources", "collector/symbols",
+    "collector/extensions/stream", "collector/extensions/watch", "collector/extensions/whatif",
+    "collector/linux", "collector/model", "collector/recording", "collector/render",
+    "collector/shm", "collector/sources", "collector/symbols",
 )  # fmt: skip
 #: Variables that do not say what they hold.
 VAGUE_VARIABLES = {"found", "one", "at", "of", "known", "told", "made"}

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.extensions.whatif.analysis.answer import Question, answer
-from locktop.collector.extensions.whatif.analysis.lanes import with_lanes
-from locktop.collector.extensions.whatif.analysis.semaphore_locks import with_semaphores_as_locks
+from locktop.collector.extensions.whatif.analysis.lanes import form_lanes
+from locktop.collector.extensions.whatif.analysis.semaphore_locks import convert_semaphores
 from locktop.collector.extensions.whatif.evidence import observe, recorded
 from locktop.collector.extensions.whatif.model import WhatIf
 from locktop.collector.extensions.whatif.question import (
@@ -38,7 +38,7 @@ class Answered(Struct, frozen=True):
         return replace(snapshot, sections={**snapshot.sections, "whatif": self.whatif})
 
 
-def of_process(
+def predict_process(
     source: Source,
     pid: int,
     duration_s: float,
@@ -62,23 +62,25 @@ def of_process(
     observed = observe(source, pid, duration_s)
     if on_recorded is not None:
         on_recorded()
-    evidence = with_lanes(with_semaphores_as_locks(observed.evidence))
+    evidence = form_lanes(convert_semaphores(observed.evidence))
     check_marks(question.unit, evidence.marks)
     check_held(question.changes, evidence, observed.snapshot)
     check_used(question.changes, evidence, observed.snapshot)
-    found = replace(
+    what_if = replace(
         answer(evidence, question, Simulator),
         recording_cost=observed.recording_cost,
         level_before=observed.level_before,
         level_after=observed.level_after,
     )
-    return _answered(found, observed.snapshot)
+    return _answered(what_if, observed.snapshot)
 
 
-def of_recording(moments: Moments, from_ns: int, to_ns: int, wanted: WantedChanges) -> Answered:
+def predict_recording(
+    moments: Moments, from_ns: int, to_ns: int, wanted: WantedChanges
+) -> Answered:
     """Answer from a span of a recording, nanoseconds since 1970. Raises LocktopError."""
     observed, snapshot = recorded(moments, from_ns, to_ns)
-    evidence = with_lanes(with_semaphores_as_locks(observed))
+    evidence = form_lanes(convert_semaphores(observed))
     question = Question(changes_of(wanted, snapshot), unit_of(wanted, snapshot))
     check_marks(question.unit, evidence.marks)
     check_held(question.changes, evidence, snapshot)
@@ -86,12 +88,14 @@ def of_recording(moments: Moments, from_ns: int, to_ns: int, wanted: WantedChang
     return _answered(replace(answer(evidence, question, Simulator), is_recorded=True), snapshot)
 
 
-def _answered(found: WhatIf, snapshot: Snapshot) -> Answered:
+def _answered(what_if: WhatIf, snapshot: Snapshot) -> Answered:
     """Return the answers with their time and the names of their locks, as a report needs them."""
-    locks = {one.change.lock for one in found.predictions} | {one.lock for one in found.pressure}
-    locks |= {one.change.lock for one in found.refused} | {found.unit.lock}
+    locks = {prediction.change.lock for prediction in what_if.predictions} | {
+        share.lock for share in what_if.pressure
+    }
+    locks |= {refusal.change.lock for refusal in what_if.refused} | {what_if.unit.lock}
     names = {lock.id: lock.name for lock in snapshot.locks if lock.id in locks}
-    return Answered(replace(found, taken_at=snapshot.taken_at, names=names), snapshot)
+    return Answered(replace(what_if, taken_at=snapshot.taken_at, names=names), snapshot)
 
 
 def span_until(moments: Moments, end_ns: int, duration_s: float) -> tuple[int, int]:

@@ -127,14 +127,14 @@ class WhatIfEntry(
     @property
     def unit(self) -> ThroughputUnit:
         """The unit, as the model has it. Older documents have no kind."""
-        found = self.throughput
-        kind = UnitKind.LOCK if found.lock else found.kind
-        return ThroughputUnit(kind=kind, lock=found.lock or 0, mark=found.mark or "")
+        throughput = self.throughput
+        kind = UnitKind.LOCK if throughput.lock else throughput.kind
+        return ThroughputUnit(kind=kind, lock=throughput.lock or 0, mark=throughput.mark or "")
 
     @property
     def names(self) -> dict[int, str]:
         """The names of the locks by id."""
-        found = {one.lock: one.name for one in self.pressure if one.name}
+        names = {share.lock: share.name for share in self.pressure if share.name}
         for changes in (self.predictions, self.refused):
-            found |= {one.lock: one.name for one in changes if one.lock and one.name}
-        return found
+            names |= {change.lock: change.name for change in changes if change.lock and change.name}
+        return names

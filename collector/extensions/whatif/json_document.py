@@ -12,60 +12,65 @@ FORMAT = "locktop.whatif"
 VERSION = 1
 
 
-def document(found: WhatIf, snapshot: Snapshot) -> dict[str, Any]:
+def document(what_if: WhatIf, snapshot: Snapshot) -> dict[str, Any]:
     """Return the object; ``snapshot``: names the process and, of older predictions, the locks."""
-    names = sentences.lock_names(found, snapshot)
+    names = sentences.lock_names(what_if, snapshot)
     return {
         "format": FORMAT,
         "version": VERSION,
         "pid": snapshot.process.pid,
         "comm": snapshot.process.comm,
-        "taken_at": found.taken_at or snapshot.taken_at,
-        "duration_s": found.span_s,
-        "parts": found.parts,
+        "taken_at": what_if.taken_at or snapshot.taken_at,
+        "duration_s": what_if.span_s,
+        "parts": what_if.parts,
         "throughput": {
-            "per_s": found.rounds_per_s,
-            "kind": str(found.unit.kind),
-            "lock": found.unit.lock or None,
-            "mark": found.unit.mark if found.unit.kind is UnitKind.MARKS else None,
-            "unit": sentences.rounds(found, names),
+            "per_s": what_if.rounds_per_s,
+            "kind": str(what_if.unit.kind),
+            "lock": what_if.unit.lock or None,
+            "mark": what_if.unit.mark if what_if.unit.kind is UnitKind.MARKS else None,
+            "unit": sentences.rounds(what_if, names),
         },
-        "replayed": found.replayed,
-        "refusal": str(found.refusal) if found.refusal is not None else None,
-        "why": sentences.refusal(found) or None,
-        "cpus": found.cpus,
-        "cpus_used": found.cpus_used,
-        "recording_cost": found.recording_cost,
+        "replayed": what_if.replayed,
+        "refusal": str(what_if.refusal) if what_if.refusal is not None else None,
+        "why": sentences.refusal(what_if) or None,
+        "cpus": what_if.cpus,
+        "cpus_used": what_if.cpus_used,
+        "recording_cost": what_if.recording_cost,
         "predictions": [
-            _change(one.change, names)
-            | {"ratio": one.ratio, "low": one.low, "high": one.high, "bound": one.bound}
-            for one in found.predictions
+            _change(prediction.change, names)
+            | {
+                "ratio": prediction.ratio,
+                "low": prediction.low,
+                "high": prediction.high,
+                "bound": prediction.bound,
+            }
+            for prediction in what_if.predictions
         ],
         "refused": [
-            _change(one.change, names)
-            | {"reason": str(one.reason), "sentence": sentences.reason(one.reason, found)}
-            for one in found.refused
+            _change(refused.change, names)
+            | {"reason": str(refused.reason), "sentence": sentences.reason(refused.reason, what_if)}
+            for refused in what_if.refused
         ],
         "pressure": [
             {
-                "lock": one.lock,
-                "name": names.get(one.lock, ""),
-                "wait_share": one.wait_share,
-                "wait_shares": list(one.wait_shares),
-                "path_share": one.path_share,
+                "lock": share.lock,
+                "name": names.get(share.lock, ""),
+                "wait_share": share.wait_share,
+                "wait_shares": list(share.wait_shares),
+                "path_share": share.path_share,
             }
-            for one in found.pressure
+            for share in what_if.pressure
         ],
-        "notes": sentences.notes(found),
+        "notes": sentences.notes(what_if),
     }
 
 
-def _change(one: Change, names: dict[int, str]) -> dict[str, Any]:
+def _change(change: Change, names: dict[int, str]) -> dict[str, Any]:
     return {
-        "kind": str(one.kind),
-        "amount": one.amount,
-        "lock": one.lock or None,
-        "name": names.get(one.lock) if one.lock else None,
-        "group": one.group or None,
-        "text": sentences.change(one, names),
+        "kind": str(change.kind),
+        "amount": change.amount,
+        "lock": change.lock or None,
+        "name": names.get(change.lock) if change.lock else None,
+        "group": change.group or None,
+        "text": sentences.change(change, names),
     }

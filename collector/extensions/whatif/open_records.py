@@ -33,12 +33,12 @@ def open_records(
     """
     over_ns: dict[int, int] = {}  # the end of the last record, by thread
     released_ns: dict[tuple[int, int], int] = {}  # the last release, by thread and lock
-    for one in records:
-        over_ns[one.tid] = max(over_ns.get(one.tid, 0), one.end_ns)
-        key = one.tid, one.lock
-        released_ns[key] = max(released_ns.get(key, 0), one.end_ns)
+    for record in records:
+        over_ns[record.tid] = max(over_ns.get(record.tid, 0), record.end_ns)
+        key = record.tid, record.lock
+        released_ns[key] = max(released_ns.get(key, 0), record.end_ns)
     kinds = {lock.id: lock.kind for lock in snapshot.locks}
-    found = OpenRecords([], [])
+    open_ones = OpenRecords([], [])
     for thread in snapshot.threads:
         if over_ns.get(thread.tid, 0) >= to_ns:
             continue  # the record of what went on is there
@@ -48,16 +48,16 @@ def open_records(
                 least_ns = released_ns.get((thread.tid, held.lock), 0) + 1
                 got_ns = max(at_ns - round(held.duration_s * _NS), least_ns)
                 if got_ns < to_ns:
-                    one = _begun(thread.tid, held, kind, got_ns)
-                    found.holds.append(replace(one, hold_ns=to_ns - got_ns))
+                    record = _begun(thread.tid, held, kind, got_ns)
+                    open_ones.holds.append(replace(record, hold_ns=to_ns - got_ns))
         wait = thread.waiting_for
         if wait is not None:
             least_ns = over_ns.get(thread.tid, 0) + 1
             began_ns = max(at_ns - round(wait.duration_s * _NS), least_ns)
             if began_ns < to_ns:
-                one = _begun(thread.tid, wait, wait.kind, began_ns)
-                found.waits.append(replace(one, wait_ns=to_ns + 1 - began_ns))
-    return found
+                record = _begun(thread.tid, wait, wait.kind, began_ns)
+                open_ones.waits.append(replace(record, wait_ns=to_ns + 1 - began_ns))
+    return open_ones
 
 
 def _begun(tid: int, what: Held | Wait, kind: Kind, began_ns: int) -> WaitRecord:

@@ -50,31 +50,31 @@ def changes_of(wanted: WantedChanges, snapshot: Snapshot) -> list[Change]:
     Raises:
         LocktopError: a text is no change, or a lock or a group of threads is not there.
     """
-    found = []
+    changes = []
     for text in wanted.hold:
         name, value = _parts(text, "--hold", "LOCK=0.5x")
         if not _FACTOR.fullmatch(value):
             raise LocktopError(f"--hold {text}: {value!r} is no factor such as 0.5x")
         lock = _lock(snapshot, name, "--hold")
         amount = float(value.removesuffix("x"))
-        found.append(Change(kind=ChangeKind.HOLD, amount=amount, lock=lock))
+        changes.append(Change(kind=ChangeKind.HOLD, amount=amount, lock=lock))
     for text in wanted.split:
         name, value = _parts(text, "--split", "LOCK=8")
         lock = _lock(snapshot, name, "--split")
         count = _count(value, f"--split {text}")
-        found.append(Change(kind=ChangeKind.SPLIT, amount=count, lock=lock))
+        changes.append(Change(kind=ChangeKind.SPLIT, amount=count, lock=lock))
     for text in wanted.rw:
         is_named_alone = bool(text) and "=" not in text
         name, value = (text, "") if is_named_alone else _parts(text, "--rw", "LOCK=0.9")
         lock = _lock(snapshot, name, "--rw")
-        found.append(Change(kind=ChangeKind.RW, amount=_share(value, text), lock=lock))
+        changes.append(Change(kind=ChangeKind.RW, amount=_share(value, text), lock=lock))
     for text in wanted.threads:
         name, value = _parts(text, "--threads", "GROUP=16")
         count = _count(value, f"--threads {text}")
         group = _group(snapshot, name)
-        found.append(Change(kind=ChangeKind.THREADS, amount=count, group=group))
-    found += [Change(kind=ChangeKind.CPUS, amount=count) for count in wanted.cpus]
-    return found
+        changes.append(Change(kind=ChangeKind.THREADS, amount=count, group=group))
+    changes += [Change(kind=ChangeKind.CPUS, amount=count) for count in wanted.cpus]
+    return changes
 
 
 def unit_of(wanted: WantedChanges, snapshot: Snapshot) -> ThroughputUnit | None:
@@ -97,7 +97,7 @@ def check_marks(unit: ThroughputUnit | None, marks: Sequence[MarkRecord]) -> Non
     """Raise LocktopError if the unit counts marks, and none of these marks is one of them."""
     if unit is None or unit.kind is not UnitKind.MARKS or marks_of(marks, unit.mark):
         return
-    texts = [text for text, _ in Counter(one.text for one in marks).most_common(_MAX_NAMED)]
+    texts = [text for text, _ in Counter(mark.text for mark in marks).most_common(_MAX_NAMED)]
     there_are = f"the marks were: {', '.join(texts)}" if texts else "the program set no mark"
     raise LocktopError(f"--throughput {_MARK}{unit.mark}: there was no such mark; {there_are}")
 
@@ -107,11 +107,11 @@ def check_held(changes: Iterable[Change], evidence: Evidence, snapshot: Snapshot
 
     Args:
         changes: of the snapshot.
-        evidence: as from with_semaphores_as_locks().
+        evidence: as from convert_semaphores().
         snapshot: with the names of the locks.
     """
     changed = {change.lock for change in changes}
-    counted = {one.lock for one in evidence.records if one.kind is Kind.SEM}
+    counted = {record.lock for record in evidence.records if record.kind is Kind.SEM}
     for lock in snapshot.locks:
         if lock.id in changed & counted:
             raise LocktopError(
@@ -129,10 +129,10 @@ def check_used(changes: Iterable[Change], evidence: Evidence, snapshot: Snapshot
     """
     if evidence.losses and not evidence.records:
         return  # nobody knows what was used
-    taken = {one.lock for one in evidence.records}
+    taken = {record.lock for record in evidence.records}
     threads = {thread.tid: thread.name for thread in snapshot.threads}
-    threads |= {tid: one.name for tid, one in evidence.times.items()}
-    tids = evidence.active | {one.tid for one in evidence.signals}
+    threads |= {tid: thread.name for tid, thread in evidence.times.items()}
+    tids = evidence.active | {signal.tid for signal in evidence.signals}
     active = {group_of(threads.get(tid, "")) for tid in tids}
     names = {lock.id: lock.name for lock in snapshot.locks}
     for change in changes:
@@ -154,8 +154,8 @@ def _parts(text: str, option: str, form: str) -> tuple[str, str]:
 
 
 def _lock(snapshot: Snapshot, name: str, option: str) -> int:
-    known = [lock for lock in snapshot.locks if lock.kind in USED_AS_LOCK_KINDS]
-    lock: Lock = lock_named(known, name)
+    usable = [lock for lock in snapshot.locks if lock.kind in USED_AS_LOCK_KINDS]
+    lock: Lock = lock_named(usable, name)
     if option == "--rw" and lock.kind is Kind.RWLOCK:
         raise LocktopError(f"--rw {name}: {lock.name} is an rwlock already")
     return lock.id

@@ -54,37 +54,37 @@ _REASONS = {
 }
 
 
-def lock_names(found: WhatIf, snapshot: Snapshot) -> dict[int, str]:
+def lock_names(what_if: WhatIf, snapshot: Snapshot) -> dict[int, str]:
     """Return the names of locks by id.
 
     Args:
-        found: predictions, which have the names of their time.
+        what_if: predictions, which have the names of their time.
         snapshot: of the same process, perhaps a later one.
     """
-    return {lock.id: lock.name for lock in snapshot.locks} | dict(found.names)
+    return {lock.id: lock.name for lock in snapshot.locks} | dict(what_if.names)
 
 
-def change(one: Change, names: Mapping[int, str]) -> str:
+def change(wanted: Change, names: Mapping[int, str]) -> str:
     """Return a change: ``index_mu: hold half as long``.
 
     Args:
-        one: the change.
+        wanted: the change.
         names: of the locks by id.
     """
-    name = names.get(one.lock, f"lock {one.lock}")
-    amount = f"{one.amount:g}"
-    match one.kind:
+    name = names.get(wanted.lock, f"lock {wanted.lock}")
+    amount = f"{wanted.amount:g}"
+    match wanted.kind:
         case ChangeKind.HOLD:
-            how = "half as long" if one.amount == _HALF else f"{amount} times as long"
+            how = "half as long" if wanted.amount == _HALF else f"{amount} times as long"
             return f"{name}: hold {how}"
         case ChangeKind.SPLIT:
             return f"{name}: split by {amount}"
         case ChangeKind.RW:
-            return f"{name}: rwlock, {one.amount * 100:g} % reads"
+            return f"{name}: rwlock, {wanted.amount * 100:g} % reads"
         case ChangeKind.THREADS:
-            return f"{one.group}: {counted(round(one.amount), 'thread')}"
+            return f"{wanted.group}: {counted(round(wanted.amount), 'thread')}"
         case ChangeKind.CPUS:
-            return counted(round(one.amount), "CPU")
+            return counted(round(wanted.amount), "CPU")
 
 
 def gain(ratio: float) -> str:
@@ -93,15 +93,15 @@ def gain(ratio: float) -> str:
     return "+0 %" if abs(part) < 0.5 else f"{part:+.0f} %"
 
 
-def interval(one: Prediction) -> str:
+def interval(prediction: Prediction) -> str:
     """Return the interval of a prediction: ``+24 to +37 %``."""
-    low, high = gain(one.low).removesuffix(" %"), gain(one.high)
+    low, high = gain(prediction.low).removesuffix(" %"), gain(prediction.high)
     return f"{low} to {high}"
 
 
-def rounds(found: WhatIf, names: Mapping[int, str]) -> str:
+def rounds(what_if: WhatIf, names: Mapping[int, str]) -> str:
     """Return what is counted."""
-    unit = found.unit
+    unit = what_if.unit
     match unit.kind:
         case UnitKind.LOCK:
             return f"acquisitions of {names.get(unit.lock, f'lock {unit.lock}')}"
@@ -111,37 +111,37 @@ def rounds(found: WhatIf, names: Mapping[int, str]) -> str:
             return "rounds: each thread from one call to the next one of its kind"
 
 
-def unit(found: WhatIf) -> str:
+def unit(what_if: WhatIf) -> str:
     """Return one word for what is counted: ``rounds``."""
-    return _UNITS[found.unit.kind]
+    return _UNITS[what_if.unit.kind]
 
 
-def refusal(found: WhatIf) -> str:
+def refusal(what_if: WhatIf) -> str:
     """Return why there are no predictions; "" if there are."""
-    return reason(found.refusal, found) if found.refusal is not None else ""
+    return reason(what_if.refusal, what_if) if what_if.refusal is not None else ""
 
 
-def reason(one: WhatIfRefusal, found: WhatIf) -> str:
+def reason(refused: WhatIfRefusal, what_if: WhatIf) -> str:
     """Return a reason for no prediction, without a full stop.
 
     Args:
-        one: the reason.
-        found: the answers, of which it is one.
+        refused: the reason.
+        what_if: the answers, of which it is one.
     """
-    match one:
+    match refused:
         case WhatIfRefusal.FEW:
-            return f"{_SELDOM[found.unit.kind]}; record for longer (-d)"
+            return f"{_SELDOM[what_if.unit.kind]}; record for longer (-d)"
         case WhatIfRefusal.REPLAY:
-            return _replay_differs(found)
+            return _replay_differs(what_if)
         case _:
-            return _REASONS[one]
+            return _REASONS[refused]
 
 
-def _replay_differs(found: WhatIf) -> str:
+def _replay_differs(what_if: WhatIf) -> str:
     # A difference of 5.01 % is more than 5 %, so the text says 5.1 %.
-    differs = max(5.1, round(abs(found.replayed - 1) * 100, 1))
-    how = "more" if found.replayed > 1 else "less"
-    is_of_lock = found.unit.kind is UnitKind.LOCK
+    differs = max(5.1, round(abs(what_if.replayed - 1) * 100, 1))
+    how = "more" if what_if.replayed > 1 else "less"
+    is_of_lock = what_if.unit.kind is UnitKind.LOCK
     advice = "record again" if is_of_lock else "record again, or name a lock with --throughput"
     return (
         f"without a change, the replay has {differs:g} % {how} throughput than was recorded; at"
@@ -149,32 +149,36 @@ def _replay_differs(found: WhatIf) -> str:
     )
 
 
-def no_prediction(found: WhatIf) -> str:
+def no_prediction(what_if: WhatIf) -> str:
     """Return the sentence for a refusal, with its short name in docs/whatif.md."""
-    return f"No prediction ({found.refusal}): {refusal(found)}."
+    return f"No prediction ({what_if.refusal}): {refusal(what_if)}."
 
 
-def refused_change(one: RefusedChange, found: WhatIf, names: Mapping[int, str]) -> str:
+def refused_change(refused: RefusedChange, what_if: WhatIf, names: Mapping[int, str]) -> str:
     """Return the sentence for a change without a prediction; ``names``: of the locks by id."""
-    said = reason(one.reason, found)
-    return f"{change(one.change, names)}: no prediction ({one.reason}): {said}."
+    said = reason(refused.reason, what_if)
+    return f"{change(refused.change, names)}: no prediction ({refused.reason}): {said}."
 
 
-def notes(found: WhatIf) -> list[str]:
+def notes(what_if: WhatIf) -> list[str]:
     """Return what limits the predictions, one sentence each."""
     said = []
-    cpus = [one.change.amount for one in found.predictions if one.change.kind is ChangeKind.CPUS]
-    if any(count > found.cpus for count in cpus):
+    cpus = [
+        prediction.change.amount
+        for prediction in what_if.predictions
+        if prediction.change.kind is ChangeKind.CPUS
+    ]
+    if any(count > what_if.cpus for count in cpus):
         said.append(
-            f"The process may use {counted(found.cpus, 'CPU')}. Predictions for more CPUs were"
+            f"The process may use {counted(what_if.cpus, 'CPU')}. Predictions for more CPUs were"
             " right for threads that sleep alone, and too high for threads that compute."
         )
-    kinds = {one.change.kind for one in found.predictions}
-    if found.is_recorded and kinds & {ChangeKind.THREADS, ChangeKind.CPUS}:
+    kinds = {prediction.change.kind for prediction in what_if.predictions}
+    if what_if.is_recorded and kinds & {ChangeKind.THREADS, ChangeKind.CPUS}:
         said.append(
             "A recording does not say which threads wait for requests, or what other programs and"
             " a limit of CPU time took."
         )
-    if any(one.change.kind is ChangeKind.SPLIT for one in found.predictions):
+    if any(prediction.change.kind is ChangeKind.SPLIT for prediction in what_if.predictions):
         said.append("A split assumes that threads take each of the new locks equally often.")
     return said

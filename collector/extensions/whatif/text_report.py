@@ -21,115 +21,115 @@ _WAITS = "waits, of all threads' time"
 _NO_CHANGE = "No thread waits for a lock for long, so no change of a lock is worth a prediction."
 
 
-def render(found: WhatIf, snapshot: Snapshot, width: int = 100) -> str:
+def render(what_if: WhatIf, snapshot: Snapshot, width: int = 100) -> str:
     """Return the page. No line is longer than ``width``; the lists need 70 columns."""
-    return "\n".join(_lines(found, snapshot, width)) + "\n"
+    return "\n".join(_lines(what_if, snapshot, width)) + "\n"
 
 
 def summary(snapshot: Snapshot, width: int) -> Iterator[str]:
     """Yield the section of the text report, without the blank lines of the page."""
-    found = snapshot.sections.get("whatif")
-    if found is None:
+    what_if = snapshot.sections.get("whatif")
+    if what_if is None:
         return
     yield ""
-    until = f" until {found.taken_at}" if found.taken_at else ""
-    yield f"WHAT A CHANGE WOULD GAIN, from {units.duration(found.span_s)} of records{until}"
-    for line in _body(found, _names(found, snapshot), width - _INDENT):
+    until = f" until {what_if.taken_at}" if what_if.taken_at else ""
+    yield f"WHAT A CHANGE WOULD GAIN, from {units.duration(what_if.span_s)} of records{until}"
+    for line in _body(what_if, _names(what_if, snapshot), width - _INDENT):
         if line:
             yield f"{' ' * _INDENT}{line}"
 
 
-def details(found: WhatIf, snapshot: Snapshot, width: int) -> Iterator[str]:
+def details(what_if: WhatIf, snapshot: Snapshot, width: int) -> Iterator[str]:
     """Yield the lines of the page beside the predictions and the refusal of all.
 
     The changes without a prediction come first.
     """
-    names = _names(found, snapshot)
-    if found.predictions and found.refused:
-        yield from _refused(found, names, width)
+    names = _names(what_if, snapshot)
+    if what_if.predictions and what_if.refused:
+        yield from _refused(what_if, names, width)
         yield ""
-    for text in _facts(found, names):
+    for text in _facts(what_if, names):
         yield from wrapped(text, width)
-    if not (found.predictions or found.refusal or found.refused):
+    if not (what_if.predictions or what_if.refusal or what_if.refused):
         yield ""
         yield from wrapped(_NO_CHANGE, width)
-    yield from _pressure_and_notes(found, names, width)
+    yield from _pressure_and_notes(what_if, names, width)
 
 
-def _names(found: WhatIf, snapshot: Snapshot) -> dict[int, str]:
-    return {id_: clean(name) for id_, name in sentences.lock_names(found, snapshot).items()}
+def _names(what_if: WhatIf, snapshot: Snapshot) -> dict[int, str]:
+    return {id_: clean(name) for id_, name in sentences.lock_names(what_if, snapshot).items()}
 
 
-def _lines(found: WhatIf, snapshot: Snapshot, width: int) -> Iterator[str]:
+def _lines(what_if: WhatIf, snapshot: Snapshot, width: int) -> Iterator[str]:
     process = f"{clean(snapshot.process.comm)} (pid {snapshot.process.pid})"
-    yield f"what if: {process}, {units.duration(found.span_s)} recorded at the level all"
+    yield f"what if: {process}, {units.duration(what_if.span_s)} recorded at the level all"
     yield ""
-    yield from _body(found, _names(found, snapshot), width)
+    yield from _body(what_if, _names(what_if, snapshot), width)
 
 
-def _body(found: WhatIf, names: dict[int, str], width: int) -> Iterator[str]:
-    for text in _facts(found, names):
+def _body(what_if: WhatIf, names: dict[int, str], width: int) -> Iterator[str]:
+    for text in _facts(what_if, names):
         yield from wrapped(text, width)
     yield ""
-    if found.predictions or not (found.refusal or found.refused):
-        yield from _predictions(found, names, width)
-    elif not found.refused:
-        yield from wrapped(sentences.no_prediction(found), width)
-    if found.predictions and found.refused:
+    if what_if.predictions or not (what_if.refusal or what_if.refused):
+        yield from _predictions(what_if, names, width)
+    elif not what_if.refused:
+        yield from wrapped(sentences.no_prediction(what_if), width)
+    if what_if.predictions and what_if.refused:
         yield ""
-    yield from _refused(found, names, width)
-    yield from _pressure_and_notes(found, names, width)
+    yield from _refused(what_if, names, width)
+    yield from _pressure_and_notes(what_if, names, width)
 
 
-def _refused(found: WhatIf, names: dict[int, str], width: int) -> Iterator[str]:
-    for one in found.refused:
-        yield from wrapped(sentences.refused_change(one, found, names), width)
+def _refused(what_if: WhatIf, names: dict[int, str], width: int) -> Iterator[str]:
+    for refused in what_if.refused:
+        yield from wrapped(sentences.refused_change(refused, what_if, names), width)
 
 
-def _pressure_and_notes(found: WhatIf, names: dict[int, str], width: int) -> Iterator[str]:
-    rows = list(_pressure(found, names, width))
+def _pressure_and_notes(what_if: WhatIf, names: dict[int, str], width: int) -> Iterator[str]:
+    rows = list(_pressure(what_if, names, width))
     if len(rows) > 1:
         yield ""
         yield from rows
-    for note in sentences.notes(found):
+    for note in sentences.notes(what_if):
         yield ""
         yield from wrapped(note, width)
 
 
-def _facts(found: WhatIf, names: dict[int, str]) -> Iterator[str]:
-    yield f"throughput   {found.rounds_per_s:,.0f} a second; {sentences.rounds(found, names)}"
-    if found.parts and found.rounds_per_s:
+def _facts(what_if: WhatIf, names: dict[int, str]) -> Iterator[str]:
+    yield f"throughput   {what_if.rounds_per_s:,.0f} a second; {sentences.rounds(what_if, names)}"
+    if what_if.parts and what_if.rounds_per_s:
         yield (
-            f"replay       {sentences.gain(found.replayed)} without a change, in"
-            f" {units.counted(found.parts, 'part')} of the span"
+            f"replay       {sentences.gain(what_if.replayed)} without a change, in"
+            f" {units.counted(what_if.parts, 'part')} of the span"
         )
-    yield f"CPUs         {found.cpus_used:.2f} of {found.cpus} used"
-    facts = [_level(found)]
-    if found.recording_cost is not None:
-        gain = sentences.gain(found.recording_cost)
+    yield f"CPUs         {what_if.cpus_used:.2f} of {what_if.cpus} used"
+    facts = [_level(what_if)]
+    if what_if.recording_cost is not None:
+        gain = sentences.gain(what_if.recording_cost)
         facts.insert(0, f"{gain} acquisitions a second while all was recorded")
     if any(facts):
         yield f"cost         {'; '.join(fact for fact in facts if fact)}"
 
 
-def _level(found: WhatIf) -> str:
+def _level(what_if: WhatIf) -> str:
     """Return what became of the level; "" if the recording did not change it."""
-    if not found.level_after or found.level_before == found.level_after == "all":
+    if not what_if.level_after or what_if.level_before == what_if.level_after == "all":
         return ""
-    if found.level_after == found.level_before:
+    if what_if.level_after == what_if.level_before:
         return "the level is back"
-    return f"the level is {found.level_after} now"
+    return f"the level is {what_if.level_after} now"
 
 
-def _predictions(found: WhatIf, names: dict[int, str], width: int) -> Iterator[str]:
+def _predictions(what_if: WhatIf, names: dict[int, str], width: int) -> Iterator[str]:
     rows = [
         (
-            sentences.change(one.change, names),
-            sentences.gain(one.ratio),
-            sentences.interval(one),
-            sentences.gain(one.bound),
+            sentences.change(prediction.change, names),
+            sentences.gain(prediction.ratio),
+            sentences.interval(prediction),
+            sentences.gain(prediction.bound),
         )
-        for one in found.predictions
+        for prediction in what_if.predictions
     ]
     if not rows:
         yield _NO_CHANGE
@@ -143,16 +143,20 @@ def _predictions(found: WhatIf, names: dict[int, str], width: int) -> Iterator[s
         yield "  ".join(cells).rstrip()
 
 
-def _pressure(found: WhatIf, names: dict[int, str], width: int) -> Iterator[str]:
-    phases_width = max(found.parts, len("phases"))
+def _pressure(what_if: WhatIf, names: dict[int, str], width: int) -> Iterator[str]:
+    phases_width = max(what_if.parts, len("phases"))
     heads = f"  {_WAITS}  {'phases':{phases_width}}  critical path"
     room = min(_MAX_NAME, max(_MIN_NAME, width - len(heads)))
     yield f"{'lock':{room}}{heads}"
-    listed = [one for one in found.pressure if max(one.wait_share, one.path_share) > _LEAST_SHARE]
-    for one in listed[:_MAX_LOCKS]:
-        name = names.get(one.lock, f"lock {one.lock}")[-room:]
-        phases = f"{sparkline(one.wait_shares):{phases_width}}"
+    listed = [
+        share
+        for share in what_if.pressure
+        if max(share.wait_share, share.path_share) > _LEAST_SHARE
+    ]
+    for share in listed[:_MAX_LOCKS]:
+        name = names.get(share.lock, f"lock {share.lock}")[-room:]
+        phases = f"{sparkline(share.wait_shares):{phases_width}}"
         yield (
-            f"{name:{room}}  {units.percent(one.wait_share):>{len(_WAITS)}}  {phases}"
-            f"  {units.percent(one.path_share):>13}"
+            f"{name:{room}}  {units.percent(share.wait_share):>{len(_WAITS)}}  {phases}"
+            f"  {units.percent(share.path_share):>13}"
         )

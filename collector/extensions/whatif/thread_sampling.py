@@ -143,21 +143,21 @@ class ThreadSampling:
 
     def _scheds(self) -> dict[int, tuple[int, int]]:
         """Return the time on a CPU and in the queue of each thread, nanoseconds."""
-        found = {}
+        scheds = {}
         for tid, directory in self._lasting.items():
             with contextlib.suppress(OSError, ValueError, IndexError):
-                found[tid] = _sched(directory)
-        return found
+                scheds[tid] = _sched(directory)
+        return scheds
 
     def times(self, names: Mapping[int, str]) -> dict[int, ThreadTimes]:
         """Return the times of each thread in the span."""
-        found = {}
+        times = {}
         for tid, (cpu_ns, queued_ns) in self._last.items():
             first = self._first.get(tid, (0, 0))
-            found[tid] = ThreadTimes(
+            times[tid] = ThreadTimes(
                 name=names.get(tid, ""), cpu_ns=cpu_ns - first[0], queued_ns=queued_ns - first[1]
             )
-        return found
+        return times
 
     def others_cpus(self) -> float:
         """Return how many CPUs other programs used, of those that the process may use."""

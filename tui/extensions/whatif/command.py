@@ -95,11 +95,11 @@ def _answered(arguments: argparse.Namespace) -> Answered:
     if arguments.file is not None:
         if not recorded.is_recording(arguments.file):
             raise LocktopError(f"{arguments.file} is no recording; `locktop record` makes one")
-        return predictions.of_file(arguments, wanted)
+        return predictions.predict_file(arguments, wanted)
     predictions.check_duration(arguments.duration)
     source = attached(arguments.pid, arguments)
     try:
-        return predictions.of_process(source, arguments.pid, arguments.duration, wanted)
+        return predictions.predict_process(source, arguments.pid, arguments.duration, wanted)
     finally:
         source.close()
 

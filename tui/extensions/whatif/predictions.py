@@ -34,7 +34,7 @@ def check_duration(duration_s: float | None) -> None:
         )
 
 
-def of_process(
+def predict_process(
     source: Source,
     pid: int,
     duration_s: float | None,
@@ -51,7 +51,7 @@ def of_process(
         on_recorded: is called after the recording, before the replays.
 
     Raises:
-        LocktopError: see answers.of_process().
+        LocktopError: see answers.predict_process().
     """
     from locktop.collector.extensions.whatif import answers
 
@@ -63,10 +63,10 @@ def of_process(
         on_recorded()
 
     with level_reported(pid), progress.displayed():
-        return answers.of_process(source, pid, duration_s, wanted, replays)
+        return answers.predict_process(source, pid, duration_s, wanted, replays)
 
 
-def of_file(arguments: argparse.Namespace, wanted: WantedChanges) -> Answered:
+def predict_file(arguments: argparse.Namespace, wanted: WantedChanges) -> Answered:
     """Answer from a span of the recording FILE. --at is the end of the span, as --to is."""
     from locktop.collector.extensions.whatif import answers
     from locktop.collector.recording import chosen_moment
@@ -75,7 +75,7 @@ def of_file(arguments: argparse.Namespace, wanted: WantedChanges) -> Answered:
         recorded.announce(recording, arguments)
         end = arguments.end if arguments.at is None else arguments.at
         from_ns, to_ns = chosen_moment.span_ns(recording, arguments.begin, end)
-        return answers.of_recording(recording, from_ns, to_ns, wanted)
+        return answers.predict_recording(recording, from_ns, to_ns, wanted)
 
 
 class _Progress:

@@ -75,7 +75,7 @@ class LivePredictor:
         if source is None:
             raise LocktopError(_NOT_LIVE if self._host.past.is_replay else _ELSEWHERE)
         pid = source.scan().process.pid
-        return answers.of_process(source, pid, DURATION_S, WantedChanges(), on_recorded)
+        return answers.predict_process(source, pid, DURATION_S, WantedChanges(), on_recorded)
 
 
 class ReplayPredictor:
@@ -112,4 +112,4 @@ class ReplayPredictor:
 
     def predict(self, on_recorded: Callable[[], None]) -> answers.Answered:
         """See Predictor."""
-        return answers.of_recording(self._recording(), *self._span_ns(), WantedChanges())
+        return answers.predict_recording(self._recording(), *self._span_ns(), WantedChanges())

@@ -41,7 +41,7 @@ def from_process(source: Source, arguments: argparse.Namespace) -> Snapshot:
 
     # The scan is before the replays, so that the interval has no time of them.
     duration_s = arguments.duration
-    answered = predictions.of_process(source, arguments.pid, duration_s, WantedChanges(), scan)
+    answered = predictions.predict_process(source, arguments.pid, duration_s, WantedChanges(), scan)
     return answered.annotate(scans[0])
 
 
@@ -49,4 +49,4 @@ def from_recording(snapshot: Snapshot, arguments: argparse.Namespace) -> Snapsho
     """Return the snapshot with predictions, made from the span of the recording."""
     from locktop.collector.extensions.whatif.question import WantedChanges
 
-    return predictions.of_file(arguments, WantedChanges()).annotate(snapshot)
+    return predictions.predict_file(arguments, WantedChanges()).annotate(snapshot)

@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from locktop.collector.extensions.whatif.analysis.background import busy_share, is_starved
-from locktop.collector.extensions.whatif.analysis.boundaries import by_thread
+from locktop.collector.extensions.whatif.analysis.boundaries import thread_boundaries
 from locktop.collector.extensions.whatif.analysis.changes import is_dependent
 from locktop.collector.extensions.whatif.analysis.critical_path import path_shares
 from locktop.collector.extensions.whatif.analysis.evidence import Evidence
@@ -62,21 +62,25 @@ def answer(evidence: Evidence, question: Question, simulator: MakeSimulation) ->
         question: the changes, or none.
         simulator: runs the replays.
     """
-    unit, evidence, found = counted(evidence, question.unit, PARTS, _MAX_RECORDS, _MIN_ROUNDS)
-    builders = [ProgramBuilder(one, unit) for one in found]
+    unit, evidence, counted_parts = counted(
+        evidence, question.unit, PARTS, _MAX_RECORDS, _MIN_ROUNDS
+    )
+    builders = [ProgramBuilder(part, unit) for part in counted_parts]
     spans = [SpanReplays(builder.build(), simulator) for builder in builders]
     recorded = [sum(span.program.rounds_per_s.values()) for span in spans]
     replayed = [sum(span.base.rounds_per_s.values()) for span in spans]
     mean = sum(recorded) / len(recorded) if recorded else 0.0
     ratio = sum(replayed) / sum(recorded) if mean else 0.0
     refusal = _refusal(evidence, spans, recorded, ratio)
-    pressure = _pressure(evidence, found)
+    pressure = _pressure(evidence, counted_parts)
     changes = question.changes or [
-        one for one in suggested(evidence, pressure) if _hindrance(evidence, spans, one) is None
+        change
+        for change in suggested(evidence, pressure)
+        if _hindrance(evidence, spans, change) is None
     ]
-    tried = [_tried(evidence, spans, one) for one in changes] if refusal is None else []
-    predictions = [one for one in tried if isinstance(one, Prediction)]
-    refused = tuple(one for one in tried if isinstance(one, RefusedChange))
+    tried = [_tried(evidence, spans, change) for change in changes] if refusal is None else []
+    predictions = [result for result in tried if isinstance(result, Prediction)]
+    refused = tuple(result for result in tried if isinstance(result, RefusedChange))
     if refused and not predictions:
         refusal = refused[0].reason
     return WhatIf(
@@ -89,7 +93,7 @@ def answer(evidence: Evidence, question: Question, simulator: MakeSimulation) ->
         predictions=tuple(sorted(predictions, key=_gain)),
         pressure=pressure,
         cpus=evidence.cpus,
-        cpus_used=sum(one.cpu_ns for one in evidence.times.values()) / evidence.span_ns,
+        cpus_used=sum(thread.cpu_ns for thread in evidence.times.values()) / evidence.span_ns,
         refused=refused,
     )
 
@@ -143,7 +147,7 @@ def _refusal(
     if evidence.unobserved_share > _MAX_UNOBSERVED:
         return WhatIfRefusal.UNOBSERVED
     active = evidence.active
-    times = {tid: one for tid, one in evidence.times.items() if tid in active}
+    times = {tid: thread for tid, thread in evidence.times.items() if tid in active}
     if is_starved(times, busy_share(evidence), evidence.span_ns):
         return WhatIfRefusal.STARVED
     median = sorted(recorded)[len(recorded) // 2]
@@ -159,12 +163,12 @@ def _refusal(
 def suggested(evidence: Evidence, pressure: Iterable[LockPressureShare]) -> list[Change]:
     """Return the likely changes: of the locks that are waited for most, and of large groups."""
     changes = []
-    for one in list(pressure)[:_MAX_LOCKS]:
-        if one.wait_share >= _MIN_WAIT_SHARE:
-            changes.append(Change(kind=ChangeKind.HOLD, amount=0.5, lock=one.lock))
-            changes.append(Change(kind=ChangeKind.SPLIT, amount=8, lock=one.lock))
+    for share in list(pressure)[:_MAX_LOCKS]:
+        if share.wait_share >= _MIN_WAIT_SHARE:
+            changes.append(Change(kind=ChangeKind.HOLD, amount=0.5, lock=share.lock))
+            changes.append(Change(kind=ChangeKind.SPLIT, amount=8, lock=share.lock))
     active = evidence.active
-    names = sorted(group_of(one.name) for tid, one in evidence.times.items() if tid in active)
+    names = sorted(group_of(thread.name) for tid, thread in evidence.times.items() if tid in active)
     for group, members in groupby(names):
         if len(list(members)) > _MANY_THREADS * evidence.cpus:
             few = 2 * evidence.cpus
@@ -172,22 +176,27 @@ def suggested(evidence: Evidence, pressure: Iterable[LockPressureShare]) -> list
     return changes
 
 
-def _pressure(evidence: Evidence, found: Sequence[Evidence]) -> tuple[LockPressureShare, ...]:
+def _pressure(
+    evidence: Evidence, counted_parts: Sequence[Evidence]
+) -> tuple[LockPressureShare, ...]:
     """Return the share of all threads' time that went into waits for each lock, in each part."""
-    threads = len({one.tid for one in (*evidence.records, *evidence.open_waits)}) or 1
-    waits = _waited(evidence, found)
+    threads = len({record.tid for record in (*evidence.records, *evidence.open_waits)}) or 1
+    waits = _waited(evidence, counted_parts)
     paths: dict[int, float] = {}
-    for part in found:
-        shares = path_shares(by_thread(part.records, part.signals), part.from_ns, part.to_ns)
+    for part in counted_parts:
+        shares = path_shares(
+            thread_boundaries(part.records, part.signals), part.from_ns, part.to_ns
+        )
         for lock, share in shares.items():
-            paths[lock] = paths.get(lock, 0.0) + share / len(found)
+            paths[lock] = paths.get(lock, 0.0) + share / len(counted_parts)
     rows = [
         LockPressureShare(
             lock=lock,
-            wait_share=sum(one[lock] for one in waits)
-            / (sum(part.span_ns for part in found) * threads),
+            wait_share=sum(lock_waits[lock] for lock_waits in waits)
+            / (sum(part.span_ns for part in counted_parts) * threads),
             wait_shares=tuple(
-                one[lock] / (part.span_ns * threads) for one, part in zip(waits, found, strict=True)
+                lock_waits[lock] / (part.span_ns * threads)
+                for lock_waits, part in zip(waits, counted_parts, strict=True)
             ),
             path_share=min(1.0, paths.get(lock, 0.0)),
         )
@@ -196,16 +205,16 @@ def _pressure(evidence: Evidence, found: Sequence[Evidence]) -> tuple[LockPressu
     return tuple(sorted(rows, key=lambda row: (-row.wait_share, -row.path_share, row.lock)))
 
 
-def _waited(evidence: Evidence, found: Sequence[Evidence]) -> list[Counter[int]]:
+def _waited(evidence: Evidence, counted_parts: Sequence[Evidence]) -> list[Counter[int]]:
     """Return the nanoseconds of each part that threads waited for each lock."""
-    waits = [Counter[int]() for _ in found]
-    ends_ns = [part.to_ns for part in found]
-    for one in (*evidence.records, *evidence.open_waits):
-        if not one.wait_ns or one.kind not in HELD_KINDS:
+    waits = [Counter[int]() for _ in counted_parts]
+    ends_ns = [part.to_ns for part in counted_parts]
+    for record in (*evidence.records, *evidence.open_waits):
+        if not record.wait_ns or record.kind not in HELD_KINDS:
             continue
-        for number in range(bisect_right(ends_ns, one.began_ns), len(found)):
-            begin_ns = max(one.began_ns, found[number].from_ns)
-            if begin_ns >= one.got_ns:
+        for number in range(bisect_right(ends_ns, record.began_ns), len(counted_parts)):
+            begin_ns = max(record.began_ns, counted_parts[number].from_ns)
+            if begin_ns >= record.got_ns:
                 break
-            waits[number][one.lock] += min(one.got_ns, ends_ns[number]) - begin_ns
+            waits[number][record.lock] += min(record.got_ns, ends_ns[number]) - begin_ns
     return waits

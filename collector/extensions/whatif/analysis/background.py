@@ -24,19 +24,19 @@ _WAITS = 0.1
 
 
 def busy_threads(
-    times: Mapping[int, ThreadTimes], known: Collection[int], span_ns: int
+    times: Mapping[int, ThreadTimes], known_tids: Collection[int], span_ns: int
 ) -> list[ThreadModel]:
     """Return the threads that are not among the known ones and use a CPU.
 
     Args:
         times: of all threads, by tid.
-        known: tids of threads with rounds.
+        known_tids: tids of threads with rounds.
         span_ns: the length of the span, nanoseconds.
     """
     return [
-        _busy_thread(tid, one.cpu_ns / span_ns)
-        for tid, one in times.items()
-        if tid not in known and one.cpu_ns > _BUSY_SHARE * span_ns
+        _busy_thread(tid, thread.cpu_ns / span_ns)
+        for tid, thread in times.items()
+        if tid not in known_tids and thread.cpu_ns > _BUSY_SHARE * span_ns
     ]
 
 
@@ -50,7 +50,7 @@ def other_programs(evidence: Evidence) -> list[ThreadModel]:
     return _others(evidence.kept_cpus if is_preferred else evidence.others_cpus, is_preferred)
 
 
-def with_cpus(program: Program, cpus: int) -> Program:
+def change_cpus(program: Program, cpus: int) -> Program:
     """Return a program that may use another number of CPUs.
 
     With fewer of them, the other programs go on with the CPUs that this program may no longer use.
@@ -74,12 +74,12 @@ def _others(cpus: float, is_preferred: bool) -> list[ThreadModel]:
 
 def _active(evidence: Evidence) -> dict[int, ThreadTimes]:
     """Return the times of the threads with records."""
-    tids = {one.tid for one in evidence.records}
-    return {tid: one for tid, one in evidence.times.items() if tid in tids}
+    tids = {record.tid for record in evidence.records}
+    return {tid: thread for tid, thread in evidence.times.items() if tid in tids}
 
 
 def _waits_for_cpus(times: Mapping[int, ThreadTimes], span_ns: int) -> bool:
-    queued_ns = sum(one.queued_ns for one in times.values())
+    queued_ns = sum(thread.queued_ns for thread in times.values())
     return queued_ns > _WAITS * len(times) * span_ns
 
 
@@ -99,7 +99,7 @@ def busy_share(evidence: Evidence) -> float:
     """Return the share of the CPUs' time that this program used, or did not get, 0 to 1."""
     if not evidence.span_ns:
         return 0.0
-    used_cpus = sum(one.cpu_ns for one in evidence.times.values()) / evidence.span_ns
+    used_cpus = sum(thread.cpu_ns for thread in evidence.times.values()) / evidence.span_ns
     if _waits_for_cpus(_active(evidence), evidence.span_ns):
         used_cpus += evidence.kept_cpus
     return min(1.0, used_cpus / evidence.cpus)
@@ -114,7 +114,10 @@ def own_queueing(times: Mapping[int, ThreadTimes], busy: float) -> dict[int, Thr
             a moment for a CPU. The simulated CPUs have no such moment, so it counts as sleep.
     """
     share = min(1.0, max(0.0, (busy - _IDLE_CPUS) / (_FULL_CPUS - _IDLE_CPUS)))
-    return {tid: replace(one, queued_ns=round(one.queued_ns * share)) for tid, one in times.items()}
+    return {
+        tid: replace(thread, queued_ns=round(thread.queued_ns * share))
+        for tid, thread in times.items()
+    }
 
 
 def is_starved(times: Mapping[int, ThreadTimes], busy: float, span_ns: int) -> bool:
@@ -129,8 +132,8 @@ def is_starved(times: Mapping[int, ThreadTimes], busy: float, span_ns: int) -> b
     """
     return _waits_for_cpus(
         {
-            tid: replace(one, queued_ns=times[tid].queued_ns - one.queued_ns)
-            for tid, one in own_queueing(times, busy).items()
+            tid: replace(thread, queued_ns=times[tid].queued_ns - thread.queued_ns)
+            for tid, thread in own_queueing(times, busy).items()
         },
         span_ns,
     )

@@ -33,39 +33,39 @@ class Boundary(NamedTuple):  # tuples sort fast
     wakes_all: bool
 
 
-def by_thread(
+def thread_boundaries(
     records: Iterable[WaitRecord],
     signals: Iterable[SignalRecord],
     marks: Iterable[MarkRecord] = (),
 ) -> dict[int, list[Boundary]]:
     """Return the boundaries of each thread, in the order of time."""
-    found: dict[int, list[Boundary]] = {}
-    for one in records:
-        found.setdefault(one.tid, []).extend(_of_record(one))
+    by_tid: dict[int, list[Boundary]] = {}
+    for record in records:
+        by_tid.setdefault(record.tid, []).extend(_record_boundaries(record))
     for signal in signals:
-        found.setdefault(signal.tid, []).append(_of_signal(signal))
+        by_tid.setdefault(signal.tid, []).append(_signal_boundary(signal))
     marked = set()
     for mark in marks:
         marked.add(mark.tid)
-        found.setdefault(mark.tid, []).append(_of_mark(mark))
-    for tid, of_thread in found.items():
+        by_tid.setdefault(mark.tid, []).append(_mark_boundary(mark))
+    for tid, of_thread in by_tid.items():
         of_thread.sort(key=_order)
         _end_waits_first(of_thread)
         if tid in marked:
-            found[tid] = _marks_after_waits(of_thread)
-    return found
+            by_tid[tid] = _marks_after_waits(of_thread)
+    return by_tid
 
 
-def _of_record(record: WaitRecord) -> Iterator[Boundary]:
+def _record_boundaries(record: WaitRecord) -> Iterator[Boundary]:
     times = [(record.got_ns, At.GOT)]
     if record.wait_ns:
         times.append((record.began_ns, At.REQUESTED))
     if record.hold_ns is not None and record.kind in HELD_KINDS and not record.timed_out:
         times.append((record.end_ns, At.RELEASED))
-    for time_ns, at in times:
+    for time_ns, moment in times:
         yield Boundary(
             time_ns=time_ns,
-            at=at,
+            at=moment,
             lock=record.lock,
             kind=record.kind,
             site=record.site,
@@ -75,7 +75,7 @@ def _of_record(record: WaitRecord) -> Iterator[Boundary]:
         )
 
 
-def _of_signal(signal: SignalRecord) -> Boundary:
+def _signal_boundary(signal: SignalRecord) -> Boundary:
     return Boundary(
         time_ns=signal.time_ns,
         at=At.SIGNALLED,
@@ -88,7 +88,7 @@ def _of_signal(signal: SignalRecord) -> Boundary:
     )
 
 
-def _of_mark(mark: MarkRecord) -> Boundary:
+def _mark_boundary(mark: MarkRecord) -> Boundary:
     return Boundary(
         time_ns=mark.time_ns,
         at=At.MARKED,
@@ -107,13 +107,15 @@ def _end_waits_first(boundaries: list[Boundary]) -> None:
     A thread whose wait for a condition is over waits for the mutex from the same moment on.
     """
     for number in range(1, len(boundaries) - 1):
-        before, one, after = boundaries[number - 1 : number + 2]
+        before, middle, after = boundaries[number - 1 : number + 2]
         if (
-            one.at is At.REQUESTED
+            middle.at is At.REQUESTED
             and after.at is At.GOT
-            and (before.at, before.lock) == (At.REQUESTED, after.lock) != (At.REQUESTED, one.lock)
+            and (before.at, before.lock)
+            == (At.REQUESTED, after.lock)
+            != (At.REQUESTED, middle.lock)
         ):
-            boundaries[number : number + 2] = after._replace(time_ns=one.time_ns), one
+            boundaries[number : number + 2] = after._replace(time_ns=middle.time_ns), middle
 
 
 def _marks_after_waits(boundaries: Iterable[Boundary]) -> list[Boundary]:
@@ -121,19 +123,19 @@ def _marks_after_waits(boundaries: Iterable[Boundary]) -> list[Boundary]:
 
     A signal handler may set such a mark. Of a wait, nothing is the thread's own time.
     """
-    found: list[Boundary] = []
+    ordered: list[Boundary] = []
     within: list[Boundary] = []
     is_waiting = False
-    for one in boundaries:
-        if one.at is At.MARKED and is_waiting:
-            within.append(one)
+    for boundary in boundaries:
+        if boundary.at is At.MARKED and is_waiting:
+            within.append(boundary)
             continue
-        is_waiting = one.at is At.REQUESTED
-        found.append(one)
+        is_waiting = boundary.at is At.REQUESTED
+        ordered.append(boundary)
         if not is_waiting:
-            found += [mark._replace(time_ns=one.time_ns) for mark in within]
+            ordered += [mark._replace(time_ns=boundary.time_ns) for mark in within]
             within.clear()
-    return [*found, *within]
+    return [*ordered, *within]
 
 
 def _order(boundary: Boundary) -> tuple[int, int]:

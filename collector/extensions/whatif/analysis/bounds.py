@@ -28,8 +28,8 @@ def bound(program: Program) -> float:
             elif do in (Do.COMPUTE, Do.SLEEP):
                 own_ns += amount
                 cpu_ns += amount if do == Do.COMPUTE else 0
-                for one in taken:
-                    held_ns[one] += amount
+                for held_lock in taken:
+                    held_ns[held_lock] += amount
         rounds += own_rounds
         alone += own_rounds / own_ns if own_ns else 0.0
     limits = [alone]

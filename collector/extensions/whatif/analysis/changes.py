@@ -8,7 +8,7 @@ from random import Random
 
 from msgspec.structs import replace
 
-from locktop.collector.extensions.whatif.analysis.background import with_cpus
+from locktop.collector.extensions.whatif.analysis.background import change_cpus
 from locktop.collector.extensions.whatif.analysis.simulated_program import (
     Do,
     LockModel,
@@ -30,9 +30,9 @@ _FEW_SIGNALS = 0.02
 def changed(program: Program, change: Change) -> Program:
     """Return the program after a change."""
     if change.kind is ChangeKind.CPUS:
-        return with_cpus(program, max(1, round(change.amount)))
+        return change_cpus(program, max(1, round(change.amount)))
     if change.kind is ChangeKind.THREADS:
-        return _with_threads(program, change.group, max(1, round(change.amount)))
+        return _change_threads(program, change.group, max(1, round(change.amount)))
     index = next((n for n, lock in enumerate(program.locks) if lock.lock == change.lock), None)
     if index is None:
         return program
@@ -117,16 +117,16 @@ def _members(program: Program, group: str) -> list[ThreadModel]:
     if not roles:
         return []
     [(role, _)] = roles.most_common(1)
-    return [one for one in program.threads if (one.group, one.role) == (group, role)]
+    return [thread for thread in program.threads if (thread.group, thread.role) == (group, role)]
 
 
-def _with_threads(program: Program, group: str, count: int) -> Program:
+def _change_threads(program: Program, group: str, count: int) -> Program:
     """Return the program with another number of threads in a group."""
     present = _members(program, group)
     if not present:
         return program
-    tids = {one.tid for one in present}
-    others = [one for one in program.threads if one not in present]
+    tids = {thread.tid for thread in present}
+    others = [thread for thread in program.threads if thread not in present]
     locks = list(program.locks)
     own = _locks_of_one(program)
     copies = [
@@ -134,7 +134,7 @@ def _with_threads(program: Program, group: str, count: int) -> Program:
     ]
     # The few signals from one of these threads to another one are left out.
     threads = [
-        replace(thread, operations=_without_signals(locks, thread, tids))
+        replace(thread, operations=_drop_signals(locks, thread, tids))
         for thread in (*others, *present[:count], *copies)
     ]
     return replace(program, threads=tuple(threads), locks=_met(locks, threads))
@@ -144,9 +144,9 @@ def _locks_of_one(program: Program) -> set[int]:
     """Return the indexes of the locks that only one thread uses."""
     users: dict[int, set[int]] = {}
     for thread in program.threads:
-        for one in thread.operations:
-            if one.do in _OF_LOCKS:
-                users.setdefault(one.lock, set()).add(thread.tid)
+        for operation in thread.operations:
+            if operation.do in _OF_LOCKS:
+                users.setdefault(operation.lock, set()).add(thread.tid)
     return {lock for lock, tids in users.items() if len(tids) == 1}
 
 
@@ -154,26 +154,26 @@ def _copy(thread: ThreadModel, locks: list[LockModel], own: Collection[int]) -> 
     """Return one more thread such as another one. Locks that only that one uses are added anew."""
     new: dict[int, int] = {}
     operations = []
-    for one in thread.operations:
-        if one.do in _OF_LOCKS and one.lock in own:
-            if one.lock not in new:
-                new[one.lock] = len(locks)
-                locks.append(locks[one.lock])
-            operations.append(one._replace(lock=new[one.lock]))
+    for operation in thread.operations:
+        if operation.do in _OF_LOCKS and operation.lock in own:
+            if operation.lock not in new:
+                new[operation.lock] = len(locks)
+                locks.append(locks[operation.lock])
+            operations.append(operation._replace(lock=new[operation.lock]))
         else:
-            operations.append(one)
+            operations.append(operation)
     return replace(thread, operations=tuple(operations), is_copy=True)
 
 
-def _without_signals(
+def _drop_signals(
     locks: Sequence[LockModel], thread: ThreadModel, tids: Collection[int]
 ) -> tuple[Operation, ...]:
     is_one = thread.tid in tids
     return tuple(
-        one
-        for one in thread.operations
-        if one.do not in _SIGNALS
-        or not (waiter := locks[one.lock].waiter)
+        operation
+        for operation in thread.operations
+        if operation.do not in _SIGNALS
+        or not (waiter := locks[operation.lock].waiter)
         or not (is_one or waiter in tids)
     )
 

@@ -34,7 +34,7 @@ def path_shares(
         to_ns: where the path begins.
     """
     walk = _PathWalk(boundaries, from_ns)
-    tid = max(boundaries, key=lambda one: boundaries[one][-1].time_ns, default=None)
+    tid = max(boundaries, key=lambda candidate: boundaries[candidate][-1].time_ns, default=None)
     if tid is None or to_ns <= from_ns:
         return {}
     walk.follow(tid, min(to_ns, boundaries[tid][-1].time_ns))
@@ -45,12 +45,17 @@ class _PathWalk:
     def __init__(self, boundaries: Mapping[int, Sequence[Boundary]], from_ns: int) -> None:
         self._boundaries = boundaries
         self._from_ns = from_ns
-        self._times = {tid: [one.time_ns for one in found] for tid, found in boundaries.items()}
+        self._times = {
+            tid: [boundary.time_ns for boundary in of_thread]
+            for tid, of_thread in boundaries.items()
+        }
         self._releases: dict[int, list[_Release]] = {}  # by lock
-        for tid, found in boundaries.items():
-            for one in found:
-                if one.at in (At.RELEASED, At.SIGNALLED):
-                    self._releases.setdefault(one.lock, []).append(_Release(one.time_ns, tid))
+        for tid, of_thread in boundaries.items():
+            for boundary in of_thread:
+                if boundary.at in (At.RELEASED, At.SIGNALLED):
+                    self._releases.setdefault(boundary.lock, []).append(
+                        _Release(boundary.time_ns, tid)
+                    )
         for releases in self._releases.values():
             releases.sort()
         self.held_ns: dict[int, int] = {}  # by lock
@@ -58,26 +63,26 @@ class _PathWalk:
     def follow(self, tid: int, time_ns: int) -> None:
         """Go back from a moment of a thread, and add up the holds on the way."""
         for _ in range(_MAX_EDGES):
-            found = self._boundaries[tid]
+            of_thread = self._boundaries[tid]
             number = bisect_right(self._times[tid], time_ns) - 1
-            wait = self._wait_before(found, number)
-            begin_ns = found[wait].time_ns if wait >= 0 else self._from_ns
-            self._add(found, tid, max(begin_ns, self._from_ns), time_ns)
+            wait = self._wait_before(of_thread, number)
+            begin_ns = of_thread[wait].time_ns if wait >= 0 else self._from_ns
+            self._add(of_thread, tid, max(begin_ns, self._from_ns), time_ns)
             if wait < 1 or begin_ns <= self._from_ns:
                 return
-            release = self._release_before(found[wait])
-            if release is None or release.time_ns <= found[wait - 1].time_ns:
-                time_ns = found[wait - 1].time_ns  # nobody is known who ended the wait
+            release = self._release_before(of_thread[wait])
+            if release is None or release.time_ns <= of_thread[wait - 1].time_ns:
+                time_ns = of_thread[wait - 1].time_ns  # nobody is known who ended the wait
             else:
                 tid, time_ns = release.tid, release.time_ns
             if time_ns <= self._from_ns:
                 return
 
     @staticmethod
-    def _wait_before(found: Sequence[Boundary], number: int) -> int:
+    def _wait_before(of_thread: Sequence[Boundary], number: int) -> int:
         """Return the index of the last end of a wait up to ``number``; -1: there is none."""
         while number >= 1:
-            if found[number].at is At.GOT and found[number - 1].at is At.REQUESTED:
+            if of_thread[number].at is At.GOT and of_thread[number - 1].at is At.REQUESTED:
                 return number
             number -= 1
         return -1
@@ -87,17 +92,17 @@ class _PathWalk:
         number = bisect_left(releases, _Release(got.time_ns, 0))
         return releases[number - 1] if number else None
 
-    def _add(self, found: Sequence[Boundary], tid: int, from_ns: int, to_ns: int) -> None:
+    def _add(self, of_thread: Sequence[Boundary], tid: int, from_ns: int, to_ns: int) -> None:
         """Add the holds of a thread between two moments."""
         begin = bisect_left(self._times[tid], from_ns)
         end = bisect_right(self._times[tid], to_ns)
         taken: dict[int, int] = {}
-        for one in found[begin:end]:
-            if one.at is At.GOT and one.kind in HELD_KINDS:
-                taken[one.lock] = one.time_ns
-            elif one.at is At.RELEASED:
-                since_ns = taken.pop(one.lock, from_ns)
-                self._add_hold(one.lock, one.time_ns - since_ns)
+        for boundary in of_thread[begin:end]:
+            if boundary.at is At.GOT and boundary.kind in HELD_KINDS:
+                taken[boundary.lock] = boundary.time_ns
+            elif boundary.at is At.RELEASED:
+                since_ns = taken.pop(boundary.lock, from_ns)
+                self._add_hold(boundary.lock, boundary.time_ns - since_ns)
         for lock, since_ns in taken.items():
             self._add_hold(lock, to_ns - since_ns)
 

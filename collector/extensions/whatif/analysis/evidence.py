@@ -77,7 +77,7 @@ class Evidence(Struct, frozen=True):
     @property
     def active(self) -> set[int]:
         """The threads with records or marks, by tid."""
-        return {one.tid for one in self.records} | {one.tid for one in self.marks}
+        return {record.tid for record in self.records} | {mark.tid for mark in self.marks}
 
 
 def part(evidence: Evidence, from_ns: int, to_ns: int) -> Evidence:
@@ -92,35 +92,35 @@ def part(evidence: Evidence, from_ns: int, to_ns: int) -> Evidence:
     ends: dict[int, int] = {}
     marks_ends: dict[int, int] = {}  # of holds that go on after the part
     last_waits: dict[int, WaitRecord] = {}
-    for one in (*evidence.records, *evidence.open_waits):
-        got_ns = one.got_ns  # a long recording has most of its records outside of the part
+    for record in (*evidence.records, *evidence.open_waits):
+        got_ns = record.got_ns  # a long recording has most of its records outside of the part
         if got_ns < from_ns:
-            end_ns = got_ns + (one.hold_ns or 0)
-            if end_ns > begins.get(one.tid, from_ns):
-                begins[one.tid] = end_ns
+            end_ns = got_ns + (record.hold_ns or 0)
+            if end_ns > begins.get(record.tid, from_ns):
+                begins[record.tid] = end_ns
         elif got_ns < to_ns:
-            records.append(one)
-            marks_ends[one.tid] = max(marks_ends.get(one.tid, to_ns), one.end_ns)
-        elif one.began_ns < ends.get(one.tid, to_ns):
-            ends[one.tid] = one.began_ns
-            last_waits[one.tid] = one
+            records.append(record)
+            marks_ends[record.tid] = max(marks_ends.get(record.tid, to_ns), record.end_ns)
+        elif record.began_ns < ends.get(record.tid, to_ns):
+            ends[record.tid] = record.began_ns
+            last_waits[record.tid] = record
     marks = [
-        one
-        for one in evidence.marks
-        if begins.get(one.tid, from_ns) <= one.time_ns < marks_ends.get(one.tid, to_ns)
+        mark
+        for mark in evidence.marks
+        if begins.get(mark.tid, from_ns) <= mark.time_ns < marks_ends.get(mark.tid, to_ns)
     ]
-    tids = {one.tid for one in records} | {one.tid for one in marks}
+    tids = {record.tid for record in records} | {mark.tid for mark in marks}
     return replace(
         evidence,
         from_ns=from_ns,
         to_ns=to_ns,
         records=records,
-        signals=[one for one in evidence.signals if from_ns <= one.time_ns < to_ns],
-        times={tid: _scaled(one, share) for tid, one in evidence.times.items()},
+        signals=[signal for signal in evidence.signals if from_ns <= signal.time_ns < to_ns],
+        times={tid: _scaled(thread, share) for tid, thread in evidence.times.items()},
         losses=[(begin, end) for begin, end in evidence.losses if begin < to_ns and end > from_ns],
         marks=marks,
         edges={tid: (begins.get(tid, from_ns), ends.get(tid, to_ns)) for tid in tids},
-        last_waits={tid: one for tid, one in last_waits.items() if one.kind not in HELD_KINDS},
+        last_waits={tid: wait for tid, wait in last_waits.items() if wait.kind not in HELD_KINDS},
     )
 
 
@@ -133,19 +133,21 @@ def parts(evidence: Evidence, count: int, max_records: int) -> list[Evidence]:
         max_records: the most records and marks of a part; a part with more is cut at its end.
     """
     step_ns = evidence.span_ns // count
-    found = []
+    shares = []
     for number in range(count):
         step = evidence.from_ns + number * step_ns, evidence.from_ns + (number + 1) * step_ns
         begin_ns, end_ns = _longest_gap(evidence.losses, *step)
         if begin_ns >= end_ns:
             continue
         whole = part(evidence, begin_ns, end_ns)
-        moments = [one.got_ns for one in whole.records] + [one.time_ns for one in whole.marks]
+        moments = [record.got_ns for record in whole.records] + [
+            mark.time_ns for mark in whole.marks
+        ]
         if len(moments) > max_records:
             whole = part(evidence, begin_ns, sorted(moments)[max_records])
         if whole.span_ns > 0 and moments:
-            found.append(whole)
-    return found
+            shares.append(whole)
+    return shares
 
 
 def _longest_gap(losses: Sequence[tuple[int, int]], from_ns: int, to_ns: int) -> tuple[int, int]:

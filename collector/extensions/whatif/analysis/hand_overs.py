@@ -20,16 +20,16 @@ _WAKES = 64
 def hand_overs(records: Iterable[WaitRecord]) -> list[int]:
     """Return how long each hand-over of a mutex took: from the release until the waiter had it."""
     by_lock: dict[int, list[WaitRecord]] = {}
-    for one in records:
-        if one.kind is Kind.MUTEX and one.hold_ns is not None:
-            by_lock.setdefault(one.lock, []).append(one)
-    found = []
+    for record in records:
+        if record.kind is Kind.MUTEX and record.hold_ns is not None:
+            by_lock.setdefault(record.lock, []).append(record)
+    gaps_ns = []
     for of_lock in by_lock.values():
         of_lock.sort(key=_got)
         for before, after in pairwise(of_lock):
             if after.wait_ns and after.began_ns < before.end_ns <= after.got_ns:
-                found.append(after.got_ns - before.end_ns)
-    return sorted(found)
+                gaps_ns.append(after.got_ns - before.end_ns)
+    return sorted(gaps_ns)
 
 
 def wakes(gaps_ns: Sequence[int], times: Iterable[ThreadTimes]) -> tuple[int, ...]:
@@ -42,14 +42,16 @@ def wakes(gaps_ns: Sequence[int], times: Iterable[ThreadTimes]) -> tuple[int, ..
     """
     if len(gaps_ns) < _MIN_GAPS:
         return (_DEFAULT_WAKE_NS,)
-    known = list(times)
-    ready_ns = sum(one.cpu_ns + one.queued_ns for one in known)
-    queued = sum(one.queued_ns for one in known) / ready_ns if ready_ns else 0.0
+    all_times = list(times)
+    ready_ns = sum(thread.cpu_ns + thread.queued_ns for thread in all_times)
+    queued = sum(thread.queued_ns for thread in all_times) / ready_ns if ready_ns else 0.0
     brief = bisect_left(gaps_ns, _BRIEF_NS)  # of threads that did not sleep yet
     cases = []
     for number in range(_WAKES):
-        at = len(gaps_ns) * number // _WAKES
-        cases.append(gaps_ns[at if at < brief else brief + int((at - brief) * (1 - queued))])
+        index = len(gaps_ns) * number // _WAKES
+        cases.append(
+            gaps_ns[index if index < brief else brief + int((index - brief) * (1 - queued))]
+        )
     return tuple(cases)
 
 

@@ -53,10 +53,10 @@ class _Life(Struct):
         return self.last_ns + 1
 
 
-def with_lanes(evidence: Evidence) -> Evidence:
+def form_lanes(evidence: Evidence) -> Evidence:
     """Return the evidence with lanes in place of the brief threads whose ends others waited for."""
     lives = _lives(evidence)
-    joins = sorted((one for one in evidence.records if one.kind is Kind.JOIN), key=_got)
+    joins = sorted((record for record in evidence.records if record.kind is Kind.JOIN), key=_got)
     if not joins:
         return evidence
     _match(lives, joins)
@@ -70,29 +70,31 @@ def with_lanes(evidence: Evidence) -> Evidence:
     lanes = _assign(joined)
     lane_of = {life.tid: life.lane for life in joined}
     matched = {id(life.join) for life in joined}
-    records = [one for one in evidence.records if id(one) not in matched]
+    records = [record for record in evidence.records if id(record) not in matched]
     starts, signals = _starts(lanes)
     ends, more = _ends(joined)
     samples = [
-        one._replace(tid=lane_of[one.tid]) if one.tid in lane_of else one
-        for one in evidence.samples
+        sample._replace(tid=lane_of[sample.tid]) if sample.tid in lane_of else sample
+        for sample in evidence.samples
     ]
     times = _times(evidence, joined, len(lanes))
     return replace(
         evidence,
-        records=sorted([*(_moved(one, lane_of) for one in records), *starts, *ends], key=_began),
-        signals=sorted(
-            [*(_moved(one, lane_of) for one in evidence.signals), *signals, *more], key=_time
+        records=sorted(
+            [*(_moved(record, lane_of) for record in records), *starts, *ends], key=_began
         ),
-        marks=[_moved(one, lane_of) for one in evidence.marks],
+        signals=sorted(
+            [*(_moved(signal, lane_of) for signal in evidence.signals), *signals, *more], key=_time
+        ),
+        marks=[_moved(mark, lane_of) for mark in evidence.marks],
         samples=samples,
         times={**evidence.times, **dict.fromkeys(lanes, times)},
     )
 
 
-def _moved(one: _Record, lane_of: Mapping[int, int]) -> _Record:
+def _moved(entry: _Record, lane_of: Mapping[int, int]) -> _Record:
     """Return a record of a brief thread as one of its lane."""
-    return replace(one, tid=lane_of[one.tid]) if one.tid in lane_of else one
+    return replace(entry, tid=lane_of[entry.tid]) if entry.tid in lane_of else entry
 
 
 def _got(record: WaitRecord) -> int:
@@ -117,7 +119,7 @@ def _times(evidence: Evidence, joined: Sequence[_Life], lanes: int) -> ThreadTim
     The kernel forgets the times of a thread that ends. But the process keeps the CPU time of all
     its threads. Readings at some moments of some lives say which share of the lives was queued.
     """
-    cpu_ns = max(0, evidence.cpu_ns - sum(one.cpu_ns for one in evidence.times.values()))
+    cpu_ns = max(0, evidence.cpu_ns - sum(thread.cpu_ns for thread in evidence.times.values()))
     begun = [
         (reading.time_ns - life.started_ns, reading.queued_ns)
         for life in joined
@@ -140,14 +142,14 @@ def _name(evidence: Evidence, joined: Sequence[_Life]) -> str:
 
 def _lives(evidence: Evidence) -> list[_Life]:
     """Return the threads that do not last for the whole span, by their records."""
-    found: dict[int, _Life] = {}
-    for one in evidence.records:
-        if one.tid in evidence.times or one.kind is Kind.JOIN:
+    lives: dict[int, _Life] = {}
+    for record in evidence.records:
+        if record.tid in evidence.times or record.kind is Kind.JOIN:
             continue
-        life = found.setdefault(one.tid, _Life(one.tid, one.began_ns, one.end_ns))
-        life.first_ns = min(life.first_ns, one.began_ns)
-        life.last_ns = max(life.last_ns, one.end_ns)
-    return sorted(found.values(), key=lambda life: life.last_ns)
+        life = lives.setdefault(record.tid, _Life(record.tid, record.began_ns, record.end_ns))
+        life.first_ns = min(life.first_ns, record.began_ns)
+        life.last_ns = max(life.last_ns, record.end_ns)
+    return sorted(lives.values(), key=lambda life: life.last_ns)
 
 
 def _match(lives: Sequence[_Life], joins: Sequence[WaitRecord]) -> None:
@@ -181,11 +183,11 @@ def _assign(joined: Iterable[_Life]) -> dict[int, list[_Life]]:
 
 def _moments(evidence: Evidence) -> Mapping[int, list[int]]:
     """Return when each thread came out of a wait for the end of another one."""
-    found: dict[int, list[int]] = {}
-    for one in evidence.records:
-        if one.kind is Kind.JOIN:
-            found.setdefault(one.tid, []).append(one.got_ns)
-    return {tid: sorted(times) for tid, times in found.items()}
+    moments: dict[int, list[int]] = {}
+    for record in evidence.records:
+        if record.kind is Kind.JOIN:
+            moments.setdefault(record.tid, []).append(record.got_ns)
+    return {tid: sorted(times) for tid, times in moments.items()}
 
 
 def _find_starts(joined: Iterable[_Life], moments: Mapping[int, Sequence[int]]) -> None:

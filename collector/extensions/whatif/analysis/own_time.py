@@ -71,7 +71,10 @@ class ReadyShares:
         samples: Iterable[StateSample],
     ) -> None:
         self._counts: dict[CallPair, list[int]] = {}  # ready, all
-        moments = {tid: [one.time_ns for one in found] for tid, found in boundaries.items()}
+        moments = {
+            tid: [boundary.time_ns for boundary in of_thread]
+            for tid, of_thread in boundaries.items()
+        }
         for sample in samples:
             number = bisect_right(moments.get(sample.tid, ()), sample.time_ns)
             of_thread = boundaries.get(sample.tid, ())
@@ -82,7 +85,7 @@ class ReadyShares:
             counts[0] += sample.is_ready
             counts[1] += 1
 
-    def of(
+    def shares_of(
         self, durations_ns: Mapping[CallPair, float], cpu_ns: float, queued_ns: float
     ) -> dict[CallPair, float]:
         """Return the share of each pair of some threads, 0 to 1.
@@ -146,7 +149,7 @@ def split(
         for pair, parts in durations_ns.items()
     }
     ready = {
-        pair: [one - sleep for one, sleep in zip(parts, sleeps[pair], strict=True)]
+        pair: [part - sleep for part, sleep in zip(parts, sleeps[pair], strict=True)]
         for pair, parts in durations_ns.items()
     }
     cuts = _cuts(
@@ -231,35 +234,42 @@ def _cuts(parts: Mapping[CallPair, _Parts], wanted: float) -> dict[CallPair, _Cu
         return sum(parts[pair].sum(cut) for pair, cut in cuts.items()) - wanted
 
     def usual(multiple: float) -> dict[CallPair, _Cut]:
-        return {pair: one.usual(one.median * multiple) for pair, one in parts.items()}
+        return {pair: spread.usual(spread.median * multiple) for pair, spread in parts.items()}
 
     def levelled(level: float) -> dict[CallPair, _Cut]:
         # Most parts of some pair met the end of a slice. These are the longest parts of all.
-        cuts = {pair: 0.0 if one.sleeps else min(one.low, level) for pair, one in parts.items()}
+        cuts = {
+            pair: 0.0 if spread.sleeps else min(spread.low, level) for pair, spread in parts.items()
+        }
         return {pair: _Cut(cut, cut) for pair, cut in cuts.items()}
 
     def reduced(share: float) -> dict[CallPair, _Cut]:
         # Threads that woke waited for a CPU each time.
-        cuts = {pair: one.low * (share if one.sleeps else 1.0) for pair, one in parts.items()}
+        cuts = {
+            pair: spread.low * (share if spread.sleeps else 1.0) for pair, spread in parts.items()
+        }
         return {pair: _Cut(cut, cut) for pair, cut in cuts.items()}
 
     def between(share: float) -> dict[CallPair, _Cut]:
-        cuts = {pair: one.low + share * (one.median - one.low) for pair, one in parts.items()}
+        cuts = {
+            pair: spread.low + share * (spread.median - spread.low)
+            for pair, spread in parts.items()
+        }
         return {pair: _Cut(cut, cut) for pair, cut in cuts.items()}
 
     cuts_at: Callable[[float], dict[CallPair, _Cut]]
     low, high = 0.0, 1.0
     if surplus(reduced(0.0)) > 0:
-        cuts_at, high = levelled, max(one.low for one in parts.values())
+        cuts_at, high = levelled, max(spread.low for spread in parts.values())
     elif surplus(reduced(1.0)) > 0:
         cuts_at = reduced
     elif surplus(between(1.0)) > 0:
         cuts_at = between
     else:
-        multiples = [one.longest / one.median for one in parts.values() if one.median]
+        multiples = [spread.longest / spread.median for spread in parts.values() if spread.median]
         cuts_at, low, high = usual, 1.0, max(multiples, default=1.0)
         if surplus(usual(high)) <= 0:
-            return {pair: _Cut(one.longest, one.longest) for pair, one in parts.items()}
+            return {pair: _Cut(spread.longest, spread.longest) for pair, spread in parts.items()}
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         low, high = (low, middle) if surplus(cuts_at(middle)) > 0 else (middle, high)

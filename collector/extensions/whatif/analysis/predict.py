@@ -42,9 +42,11 @@ class SpanReplays:
         self.program = program
         self._simulator = simulator
         rounds = sum(
-            operation.do == Do.ROUND for one in program.threads for operation in one.operations
+            operation.do == Do.ROUND
+            for thread in program.threads
+            for operation in thread.operations
         )
-        operations = sum(len(one.operations) for one in program.threads)
+        operations = sum(len(thread.operations) for thread in program.threads)
         spans = min(_ROUNDS / max(rounds, 1), _OPERATIONS / max(operations, 1))
         span_ns = program.span_ns * spans
         self._span_ns = round(min(max(span_ns, _MIN_SPAN_NS), _MAX_SPAN_NS))
@@ -75,7 +77,7 @@ def predict(spans: Sequence[SpanReplays], change: Change) -> Prediction | None:
         change: of their programs.
     """
     replayed = [span.ratio_parts(change) for span in spans]
-    parts = [one for one in replayed if one is not None]
+    parts = [replay for replay in replayed if replay is not None]
     if len(parts) < len(replayed):
         return None
     ratio = _ratio(parts)

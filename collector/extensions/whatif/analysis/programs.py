@@ -13,7 +13,7 @@ from locktop.collector.extensions.whatif.analysis.background import (
     other_programs,
     own_queueing,
 )
-from locktop.collector.extensions.whatif.analysis.boundaries import At, Boundary, by_thread
+from locktop.collector.extensions.whatif.analysis.boundaries import At, Boundary, thread_boundaries
 from locktop.collector.extensions.whatif.analysis.evidence import Evidence
 from locktop.collector.extensions.whatif.analysis.hand_overs import hand_overs, wakes
 from locktop.collector.extensions.whatif.analysis.own_time import (
@@ -61,13 +61,13 @@ class ProgramBuilder:
         self._evidence = evidence
         self._unit = unit
         self._times = own_queueing(evidence.times, busy_share(evidence))
-        self._boundaries = by_thread(evidence.records, evidence.signals, evidence.marks)
+        self._boundaries = thread_boundaries(evidence.records, evidence.signals, evidence.marks)
         self._queues = Queues(self._boundaries)
         self._shares = ReadyShares(self._boundaries, evidence.samples)
         self._indexes: dict[tuple[int, int], int] = {}  # of locks by id and waiter
         self._kinds: dict[int, Kind | None] = {}
         self._meeting: dict[int, set[int]] = {}  # threads by barrier
-        self._repeated = {tid: _repeated(found) for tid, found in self._boundaries.items()}
+        self._repeated = {tid: _repeated(of_thread) for tid, of_thread in self._boundaries.items()}
 
     def build(self) -> Program:
         """Return the program."""
@@ -80,10 +80,10 @@ class ProgramBuilder:
             if operations:
                 role = hash(self._repeated[tid])
                 threads.append(ThreadModel(tid=tid, group=group, role=role, operations=operations))
-                rounds[group] += sum(one.do == Do.ROUND for one in operations)
-        known = {thread.tid for thread in threads}
+                rounds[group] += sum(operation.do == Do.ROUND for operation in operations)
+        known_tids = {thread.tid for thread in threads}
         evidence = self._evidence
-        threads += busy_threads(self._times, known, evidence.span_ns)
+        threads += busy_threads(self._times, known_tids, evidence.span_ns)
         threads += other_programs(evidence)
         rates = {group: count * 1e9 / evidence.span_ns for group, count in rounds.items()}
         return Program(
@@ -119,7 +119,7 @@ class ProgramBuilder:
 
     def _time_uses(self) -> dict[int, list[TimeUse | None]]:
         """Return what each thread used after each of its boundaries; None: it waited."""
-        found: dict[int, list[TimeUse | None]] = {
+        uses: dict[int, list[TimeUse | None]] = {
             tid: [None] * len(boundaries) for tid, boundaries in self._boundaries.items()
         }
         # Threads of one name may do different work.
@@ -127,10 +127,10 @@ class ProgramBuilder:
         for tid in self._boundaries:
             groups.setdefault((self._group(tid), self._repeated[tid]), []).append(tid)
         for tids in groups.values():
-            self._split_group(tids, found)
-        return found
+            self._split_group(tids, uses)
+        return uses
 
-    def _split_group(self, tids: Sequence[int], found: dict[int, list[TimeUse | None]]) -> None:
+    def _split_group(self, tids: Sequence[int], uses: dict[int, list[TimeUse | None]]) -> None:
         """Split the time of the threads of a group, whose pairs are the same."""
         positions: dict[CallPair, list[tuple[int, int]]] = {}
         segments: dict[CallPair, list[int]] = {}
@@ -140,13 +140,13 @@ class ProgramBuilder:
                 positions.setdefault(pair, []).append((tid, number))
                 segments.setdefault(pair, []).append(duration_ns)
         times = [self._times[tid] for tid in tids if tid in self._times]
-        cpu_ns = sum(one.cpu_ns for one in times)
-        queued_ns = sum(one.queued_ns for one in times)
+        cpu_ns = sum(thread.cpu_ns for thread in times)
+        queued_ns = sum(thread.queued_ns for thread in times)
         durations_ns = {pair: sum(parts) for pair, parts in segments.items()}
-        shares = self._shares.of(durations_ns, cpu_ns, queued_ns)
+        shares = self._shares.shares_of(durations_ns, cpu_ns, queued_ns)
         for pair, used in split(segments, shares, cpu_ns).items():
             for (tid, number), part in zip(positions[pair], used, strict=True):
-                found[tid][number] = part
+                uses[tid][number] = part
 
     def _segments(self, tid: int) -> Iterator[tuple[int, Boundary, Boundary, int]]:
         """Yield the parts of a thread's own time: number, boundaries and length, nanoseconds.
@@ -295,12 +295,12 @@ class ProgramBuilder:
 
 def _own(used: TimeUse, share: float) -> list[Operation]:
     """Return the operations of a share of a thread's own time."""
-    found = []
+    operations = []
     if cpu_ns := round(used.cpu_ns * share):
-        found.append(Operation(Do.COMPUTE, amount=cpu_ns))
+        operations.append(Operation(Do.COMPUTE, amount=cpu_ns))
     if sleep_ns := round(used.sleep_ns * share):
-        found.append(Operation(Do.SLEEP, amount=sleep_ns))
-    return found
+        operations.append(Operation(Do.SLEEP, amount=sleep_ns))
+    return operations
 
 
 def _repeated(boundaries: Sequence[Boundary]) -> _Event | None:
@@ -311,9 +311,9 @@ def _repeated(boundaries: Sequence[Boundary]) -> _Event | None:
     """
     pairs = zip(boundaries, _holding(boundaries), strict=True)
     counts = Counter(
-        _event(one)
-        for one, is_holding in pairs
-        if one.at not in (At.REQUESTED, At.MARKED) and not is_holding
+        _event(boundary)
+        for boundary, is_holding in pairs
+        if boundary.at not in (At.REQUESTED, At.MARKED) and not is_holding
     )
     # A span may begin and end within a round.
     least = max(counts.values(), default=0) * _AS_FREQUENT - 1
@@ -325,16 +325,18 @@ def _holding(boundaries: Sequence[Boundary]) -> list[bool]:
 
     A thread that takes units of a semaphore and posts them holds such a unit meanwhile.
     """
-    posted = {one.lock for one in boundaries if one.at is At.SIGNALLED}
-    held, found = Counter[int](), []
-    for one in boundaries:
-        is_held_kind = one.kind in HELD_KINDS or (one.kind is Kind.SEM and one.lock in posted)
-        if one.at is At.GOT and is_held_kind and not one.timed_out:
-            held[one.lock] += 1
-        elif one.at in (At.RELEASED, At.SIGNALLED):
-            held[one.lock] -= bool(held[one.lock])
-        found.append(bool(+held))
-    return found
+    posted = {boundary.lock for boundary in boundaries if boundary.at is At.SIGNALLED}
+    held, holding = Counter[int](), []
+    for boundary in boundaries:
+        is_held_kind = boundary.kind in HELD_KINDS or (
+            boundary.kind is Kind.SEM and boundary.lock in posted
+        )
+        if boundary.at is At.GOT and is_held_kind and not boundary.timed_out:
+            held[boundary.lock] += 1
+        elif boundary.at in (At.RELEASED, At.SIGNALLED):
+            held[boundary.lock] -= bool(held[boundary.lock])
+        holding.append(bool(+held))
+    return holding
 
 
 def _event(boundary: Boundary) -> _Event:

@@ -62,12 +62,12 @@ class Queues:
         visits = Counter[tuple[int, int]]()
         retaken = set[tuple[int, int]]()  # where threads take the mutex back after a wait
         for tid, of_thread in boundaries.items():
-            for number, one in enumerate(of_thread):
-                if one.at is At.GOT and one.kind in HELD_KINDS:
-                    visits[one.lock, one.site] += 1
+            for number, boundary in enumerate(of_thread):
+                if boundary.at is At.GOT and boundary.kind in HELD_KINDS:
+                    visits[boundary.lock, boundary.site] += 1
                     if number and _is_condition_over(of_thread, number):
-                        retaken.add((one.lock, one.site))
-                elif one.kind in SIGNALLED_KINDS:
+                        retaken.add((boundary.lock, boundary.site))
+                elif boundary.kind in SIGNALLED_KINDS:
                     self._add(_Position(tid, number), of_thread)
         for key in retaken:
             self._conditions.pop(key, None)
@@ -86,19 +86,21 @@ class Queues:
             if self.is_shared(boundaries[first.position.tid][first.position.number])
         }
 
-    def _add(self, at: _Position, of_thread: Sequence[Boundary]) -> None:
+    def _add(self, position: _Position, of_thread: Sequence[Boundary]) -> None:
         """Add a boundary of a semaphore or of a condition."""
-        one = of_thread[at.number]
-        before = of_thread[at.number - 1] if at.number else None
-        if one.at is At.GOT and not one.timed_out:
+        boundary = of_thread[position.number]
+        before = of_thread[position.number - 1] if position.number else None
+        if boundary.at is At.GOT and not boundary.timed_out:
             is_wait = before is not None and before.at is At.REQUESTED
-            began_ns = before.time_ns if before is not None and is_wait else one.time_ns
-            self._waits.setdefault(one.lock, []).append(_Wait(began_ns, one.time_ns, at))
-        elif one.at is At.SIGNALLED:
-            signal = _Signal(one.time_ns, at, one.wakes_all)
-            self._signals.setdefault(one.lock, []).append(signal)
-        elif one.kind is Kind.COND and before is not None and before.at is At.RELEASED:
-            self._conditions[before.lock, before.site] = one
+            began_ns = before.time_ns if before is not None and is_wait else boundary.time_ns
+            self._waits.setdefault(boundary.lock, []).append(
+                _Wait(began_ns, boundary.time_ns, position)
+            )
+        elif boundary.at is At.SIGNALLED:
+            signal = _Signal(boundary.time_ns, position, boundary.wakes_all)
+            self._signals.setdefault(boundary.lock, []).append(signal)
+        elif boundary.kind is Kind.COND and before is not None and before.at is At.RELEASED:
+            self._conditions[before.lock, before.site] = boundary
 
     def _counts_units(self, lock: int, visits: int) -> bool:
         signals = self._signals.get(lock, ())
@@ -126,9 +128,9 @@ class Queues:
 
     def is_known(self, tid: int, number: int) -> bool:
         """Return whether the records say who ended a wait, which ended at a boundary."""
-        one = self._boundaries[tid][number]
-        if one.kind is Kind.SEM:
-            return one.lock in self._signals
+        boundary = self._boundaries[tid][number]
+        if boundary.kind is Kind.SEM:
+            return boundary.lock in self._signals
         return _Position(tid, number) in self._known
 
     def is_counted(self, lock: int) -> bool:
@@ -168,15 +170,15 @@ class Queues:
         changes = sorted(self._changes(lock), key=_added_first)
         surplus = _surplus_of_pool(changes)
         if surplus is None:
-            added = [one for one in changes if one.units > 0]
-            taken = [one for one in changes if one.units < 0]
+            added = [change for change in changes if change.units > 0]
+            taken = [change for change in changes if change.units < 0]
             # Those were taken before the span, and these are added after the span.
             surplus = added[: max(0, len(added) - len(taken))] + taken[len(added) :]
-        self._surplus |= {one.position for one in surplus}
+        self._surplus |= {change.position for change in surplus}
         units = needed = 0
-        for one in changes:
-            if one.position not in self._surplus:
-                units += one.units
+        for change in changes:
+            if change.position not in self._surplus:
+                units += change.units
                 needed = max(needed, -units)
         return needed
 
@@ -198,8 +200,8 @@ class Queues:
 
     def _visits(self, tid: int, lock: int) -> Iterator[int]:
         """Yield the boundaries at which a thread takes the mutex for a unit of a condition."""
-        for number, one in enumerate(self._boundaries[tid]):
-            condition = self.visited(one) if one.at is At.GOT else None
+        for number, boundary in enumerate(self._boundaries[tid]):
+            condition = self.visited(boundary) if boundary.at is At.GOT else None
             if condition is not None and condition.lock == lock:
                 yield number
 
@@ -215,15 +217,15 @@ def _surplus_of_pool(changes: Sequence[_Change]) -> list[_Change] | None:
     Where each thread adds what it took, such as a connection, its units belong together.
     """
     by_thread: dict[int, list[_Change]] = {}
-    for one in changes:
-        by_thread.setdefault(one.position.tid, []).append(one)
+    for change in changes:
+        by_thread.setdefault(change.position.tid, []).append(change)
     surplus = []
     for of_thread in by_thread.values():
         of_thread.sort(key=_number)
-        if any(one.units == other.units for one, other in pairwise(of_thread)):
+        if any(change.units == other.units for change, other in pairwise(of_thread)):
             return None
-        surplus += [one for one in of_thread[:1] if one.units > 0]
-        surplus += [one for one in of_thread[-1:] if one.units < 0]
+        surplus += [change for change in of_thread[:1] if change.units > 0]
+        surplus += [change for change in of_thread[-1:] if change.units < 0]
     return surplus
 
 
@@ -243,15 +245,15 @@ def _taken_ns(boundaries: Sequence[Boundary], number: int, condition: int) -> fl
     """
     mutex, taken_ns = boundaries[number].lock, boundaries[number].time_ns
     has_waited = False
-    for one in islice(boundaries, number + 1, None):
-        if one.at is At.MARKED:
+    for boundary in islice(boundaries, number + 1, None):
+        if boundary.at is At.MARKED:
             continue
-        if one.at is At.GOT and one.lock == condition:
+        if boundary.at is At.GOT and boundary.lock == condition:
             has_waited = True
-        elif one.lock not in (mutex, condition) or (one.at is At.GOT and not has_waited):
+        elif boundary.lock not in (mutex, condition) or (boundary.at is At.GOT and not has_waited):
             return taken_ns
-        elif one.at is At.GOT:
-            has_waited, taken_ns = False, one.time_ns
+        elif boundary.at is At.GOT:
+            has_waited, taken_ns = False, boundary.time_ns
     return inf
 
 
@@ -266,9 +268,9 @@ def _first_wait_ns(boundaries: Sequence[Boundary], condition: int, visit: int) -
     Returns:
         nanoseconds; infinity if there was no such wait.
     """
-    for one in boundaries[:visit]:
-        if one.at is At.GOT and one.lock == condition and not one.timed_out:
-            return one.time_ns
+    for boundary in boundaries[:visit]:
+        if boundary.at is At.GOT and boundary.lock == condition and not boundary.timed_out:
+            return boundary.time_ns
     return inf
 
 

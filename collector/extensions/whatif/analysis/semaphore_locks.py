@@ -26,30 +26,32 @@ class _Hold(NamedTuple):
     record: WaitRecord
 
 
-def with_semaphores_as_locks(evidence: Evidence) -> Evidence:
+def convert_semaphores(evidence: Evidence) -> Evidence:
     """Return the evidence with holds of mutexes in place of the units of such semaphores."""
-    takes = _by_lock(one for one in evidence.records if one.kind is Kind.SEM and not one.timed_out)
+    takes = _group_by_lock(
+        record for record in evidence.records if record.kind is Kind.SEM and not record.timed_out
+    )
     posts: dict[int, list[SignalRecord]] = {}
     for post in evidence.signals:
         if post.kind is Kind.SEM:
             posts.setdefault(post.lock, []).append(post)
-    found: dict[int, list[WaitRecord]] = {}
+    holds_of: dict[int, list[WaitRecord]] = {}
     for lock, of_lock in posts.items():
         holds = _holds(takes.get(lock, ()), of_lock)
         if holds is not None:
-            found[lock] = holds
-    if not found:
+            holds_of[lock] = holds
+    if not holds_of:
         return evidence
-    records = [one for one in evidence.records if one.lock not in found]
-    records += [one for of_lock in found.values() for one in of_lock]
+    records = [record for record in evidence.records if record.lock not in holds_of]
+    records += [hold for of_lock in holds_of.values() for hold in of_lock]
     return replace(
         evidence,
         records=sorted(records, key=_began),
         open_waits=[
-            replace(one, kind=Kind.MUTEX) if one.lock in found else one
-            for one in evidence.open_waits
+            replace(record, kind=Kind.MUTEX) if record.lock in holds_of else record
+            for record in evidence.open_waits
         ],
-        signals=[one for one in evidence.signals if one.lock not in found],
+        signals=[signal for signal in evidence.signals if signal.lock not in holds_of],
     )
 
 
@@ -57,17 +59,17 @@ def _began(record: WaitRecord) -> int:
     return record.began_ns
 
 
-def _by_lock(records: Iterable[WaitRecord]) -> Mapping[int, list[WaitRecord]]:
-    found: dict[int, list[WaitRecord]] = {}
-    for one in records:
-        found.setdefault(one.lock, []).append(one)
-    return found
+def _group_by_lock(records: Iterable[WaitRecord]) -> Mapping[int, list[WaitRecord]]:
+    by_lock: dict[int, list[WaitRecord]] = {}
+    for record in records:
+        by_lock.setdefault(record.lock, []).append(record)
+    return by_lock
 
 
 def _holds(takes: Iterable[WaitRecord], posts: Iterable[SignalRecord]) -> list[WaitRecord] | None:
     """Return the holds of a semaphore, as records of a mutex; None: it is no lock."""
     events: list[tuple[int, int, int, WaitRecord | None]] = [
-        (one.got_ns, number, one.tid, one) for number, one in enumerate(takes)
+        (take.got_ns, number, take.tid, take) for number, take in enumerate(takes)
     ]
     events += [(post.time_ns, -1, post.tid, None) for post in posts]
     events.sort(key=lambda event: event[:3])
@@ -97,7 +99,7 @@ def _holds(takes: Iterable[WaitRecord], posts: Iterable[SignalRecord]) -> list[W
 def _overlapping(holds: Iterable[_Hold]) -> int:
     """Return how many holds begin in another one: there are several units."""
     count = last_end_ns = 0
-    for hold in sorted(holds, key=lambda one: one.got_ns):
+    for hold in sorted(holds, key=lambda record: record.got_ns):
         count += hold.got_ns + _OVERLAP_NS < last_end_ns
         last_end_ns = max(last_end_ns, hold.end_ns)
     return count

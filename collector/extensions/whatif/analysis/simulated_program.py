@@ -103,9 +103,9 @@ def rests(operations: Sequence[Operation]) -> list[int]:
 
     A thread that takes units of a semaphore and posts them holds such a unit meanwhile.
     """
-    waited = {one.lock for one in operations if one.do == Do.WAIT}
-    posted = {one.lock for one in operations if one.do == Do.POST}
-    found, held = [0], 0
+    waited = {operation.lock for operation in operations if operation.do == Do.WAIT}
+    posted = {operation.lock for operation in operations if operation.do == Do.POST}
+    numbers, held = [0], 0
     for number, (do, lock, _) in enumerate(operations[:-1]):
         is_own_unit = lock in waited and lock in posted
         if do in (Do.TAKE, Do.SHARE) or (do == Do.WAIT and is_own_unit):
@@ -113,5 +113,5 @@ def rests(operations: Sequence[Operation]) -> list[int]:
         elif do == Do.RELEASE or (do == Do.POST and is_own_unit):
             held -= 1
         if not held:
-            found.append(number + 1)
-    return found
+            numbers.append(number + 1)
+    return numbers

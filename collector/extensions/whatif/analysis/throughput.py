@@ -45,20 +45,20 @@ def counted(
     unit = wanted or _frequent(evidence.marks)
     marks = marks_of(evidence.marks, unit.mark) if unit.kind is UnitKind.MARKS else []
     only = replace(evidence, marks=marks)
-    found = parts(only, count, max_records)
-    if wanted is None and marks and sum(len(one.marks) for one in found) < min_marks:
+    counted_parts = parts(only, count, max_records)
+    if wanted is None and marks and sum(len(part.marks) for part in counted_parts) < min_marks:
         return counted(evidence, ROUNDS, count, max_records, min_marks)
-    return Counted(unit, only, found)
+    return Counted(unit, only, counted_parts)
 
 
 def marks_of(marks: Sequence[MarkRecord], text: str) -> list[MarkRecord]:
     """Return the marks with a text. If there are none, return those whose text begins so."""
-    same = [one for one in marks if one.text == text]
-    return same or [one for one in marks if one.text.startswith(text)]
+    same = [mark for mark in marks if mark.text == text]
+    return same or [mark for mark in marks if mark.text.startswith(text)]
 
 
 def _frequent(marks: Sequence[MarkRecord]) -> ThroughputUnit:
     if not marks:
         return ROUNDS
-    [(text, _)] = Counter(one.text for one in marks).most_common(1)
+    [(text, _)] = Counter(mark.text for mark in marks).most_common(1)
     return ThroughputUnit(kind=UnitKind.MARKS, mark=text)

@@ -8,10 +8,10 @@ from unit.builders.simulated import ROUND, compute, hold, program, sleep
 
 from locktop.collector.extensions.whatif.analysis.background import (
     busy_share,
+    change_cpus,
     is_starved,
     other_programs,
     own_queueing,
-    with_cpus,
 )
 from locktop.collector.extensions.whatif.analysis.evidence import Evidence, ThreadTimes
 from locktop.collector.extensions.whatif.analysis.simulated_program import ThreadModel
@@ -64,7 +64,7 @@ def test_other_programs_yield_to_one_that_never_waits_for_a_cpu() -> None:
 def test_other_programs_go_on_with_cpus_that_this_one_leaves(cpus: int, possible: float) -> None:
     ours = replace(program((8, (compute(500), ROUND)), cpus=2), others_cpus=1.2)
     found = other_programs(evidence(cpu_s=0.1, others_cpus=1.2, queued_s=0.5))
-    whole = with_cpus(replace(ours, threads=(*ours.threads, *found)), cpus)
+    whole = change_cpus(replace(ours, threads=(*ours.threads, *found)), cpus)
     outcome = Simulator(whole).run(200_000_000, SPAN_NS)
     assert sum(outcome.rounds) == pytest.approx(2000 * possible, rel=0.02)
 
@@ -74,7 +74,11 @@ def test_a_limit_of_cpu_time_takes_cpus_away_until_there_are_more() -> None:
     ours = program((8, (compute(500), ROUND)), cpus=2)
     ours = replace(ours, others_cpus=0.2, is_limited=True)
     whole = replace(ours, threads=(*ours.threads, *other_programs(limited)))
-    for changed, possible in ((whole, 0.5), (with_cpus(whole, 1), 1.0), (with_cpus(whole, 2), 1.8)):
+    for changed, possible in (
+        (whole, 0.5),
+        (change_cpus(whole, 1), 1.0),
+        (change_cpus(whole, 2), 1.8),
+    ):
         outcome = Simulator(changed).run(200_000_000, SPAN_NS)
         assert sum(outcome.rounds) == pytest.approx(2000 * possible, rel=0.02)
     assert not is_starved(limited.times, busy_share(limited), SPAN_NS)

@@ -12,7 +12,7 @@ from locktop.collector.extensions.whatif.analysis.evidence import (
     StateSample,
     ThreadTimes,
 )
-from locktop.collector.extensions.whatif.analysis.lanes import with_lanes
+from locktop.collector.extensions.whatif.analysis.lanes import form_lanes
 from locktop.collector.extensions.whatif.analysis.programs import ProgramBuilder
 from locktop.collector.extensions.whatif.analysis.throughput import ROUNDS
 from locktop.collector.extensions.whatif.simulator import Simulator
@@ -45,7 +45,7 @@ def rounds() -> Evidence:
 
 
 def test_the_threads_of_all_rounds_are_two_lanes() -> None:
-    found = with_lanes(rounds())
+    found = form_lanes(rounds())
     assert {one.tid for one in found.records} == {STARTER, 100, 101}
     assert found.times[100].name == "started by main"
     assert not [one for one in found.records if one.kind is Kind.JOIN]
@@ -54,7 +54,7 @@ def test_the_threads_of_all_rounds_are_two_lanes() -> None:
 
 
 def test_a_round_takes_as_long_as_recorded() -> None:
-    program = ProgramBuilder(with_lanes(rounds()), ROUNDS).build()
+    program = ProgramBuilder(form_lanes(rounds()), ROUNDS).build()
     outcome = Simulator(program).run(100_000_000, 1_000_000_000)
     recorded = sum(program.rounds_per_s.values())
     assert sum(outcome.rounds) == pytest.approx(recorded, rel=0.03)
@@ -63,7 +63,7 @@ def test_a_round_takes_as_long_as_recorded() -> None:
 def test_readings_in_some_lives_say_which_share_of_all_was_queued() -> None:
     # A thread of the second round was started after the last join of the first one, at 750 us.
     begun = {102: BegunThread(time_ns=1500 * US, queued_ns=75 * US)}
-    found = with_lanes(replace(rounds(), begun=begun))
+    found = form_lanes(replace(rounds(), begun=begun))
     lived_us = (STARTS - 1) * (770 + 1000) + 220 + 450
     for lane in (100, 101):
         assert found.times[lane].queued_ns == pytest.approx(0.1 * lived_us * US / 2, rel=0.001)
@@ -79,7 +79,7 @@ def test_a_join_that_does_not_wait_is_for_a_thread_that_ended_long_ago() -> None
         replace(hold(STARTER, 9, 201_501, 0, 0), kind=Kind.JOIN, hold_ns=None),
     ]
     whole = replace(rounds(), records=sorted(records, key=lambda one: one.began_ns))
-    found = with_lanes(whole)
+    found = form_lanes(whole)
     assert not [one for one in found.records if one.kind is Kind.JOIN]
     assert {2, 3} <= set(found.times)
 
@@ -87,23 +87,23 @@ def test_a_join_that_does_not_wait_is_for_a_thread_that_ended_long_ago() -> None
 def test_a_thread_that_lives_on_at_the_end_is_in_a_lane() -> None:
     whole = rounds()
     last = hold(999, 65, STARTS * ROUND_US - 100, 50)
-    found = with_lanes(replace(whole, records=[*whole.records, last]))
+    found = form_lanes(replace(whole, records=[*whole.records, last]))
     assert {one.tid for one in found.records} == {STARTER, 100, 101}
 
 
 def test_samples_of_brief_threads_are_those_of_their_lanes() -> None:
     whole = rounds()
     samples = [*whole.samples, StateSample(102, 1400 * US, True)]
-    found = with_lanes(replace(whole, samples=samples))
+    found = form_lanes(replace(whole, samples=samples))
     assert [one for one in found.samples if one.is_ready] == [StateSample(100, 1400 * US, True)]
 
 
 def test_without_joins_the_threads_stay_as_they_are() -> None:
     whole = rounds()
     alone = replace(whole, records=[one for one in whole.records if one.kind is not Kind.JOIN])
-    assert with_lanes(alone) is alone
+    assert form_lanes(alone) is alone
 
 
 def test_the_cpu_time_that_no_lasting_thread_used_is_that_of_the_lanes() -> None:
-    found = with_lanes(replace(rounds(), cpu_ns=30_000_000))
+    found = form_lanes(replace(rounds(), cpu_ns=30_000_000))
     assert found.times[100].cpu_ns == found.times[101].cpu_ns == 15_000_000

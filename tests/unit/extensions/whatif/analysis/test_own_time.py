@@ -115,7 +115,7 @@ def test_the_kernel_limits_what_the_samples_say() -> None:
     samples = [StateSample(1, 10 * number, number % 2 == 0) for number in range(1, 100)]
     shares = ReadyShares(boundaries, samples)
     for cpu_ns, queued_ns, expected in ((100, 100, 0.2), (700, 100, 0.7), (300, 500, 0.5)):
-        [found] = shares.of({HOLD: 1000}, cpu_ns, queued_ns).values()
+        [found] = shares.shares_of({HOLD: 1000}, cpu_ns, queued_ns).values()
         assert found == pytest.approx(expected, abs=0.02)
 
 

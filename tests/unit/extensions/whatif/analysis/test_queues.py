@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 from unit.builders.simulated import US, hold
 
-from locktop.collector.extensions.whatif.analysis.boundaries import At, by_thread
+from locktop.collector.extensions.whatif.analysis.boundaries import At, thread_boundaries
 from locktop.collector.extensions.whatif.analysis.queues import Queues
 from locktop.collector.model import Kind, SignalRecord, WaitRecord
 
@@ -27,7 +27,7 @@ class Found:
     """The threads that each signal of thread 9 woke, and those whose waits some signal ended."""
 
     def __init__(self, waits: list[WaitRecord], signals: list[SignalRecord]) -> None:
-        boundaries = by_thread(waits, signals)
+        boundaries = thread_boundaries(waits, signals)
         self.queues = Queues(boundaries)
         self.ended = [
             list(self.queues.ended(9, number))
@@ -80,7 +80,7 @@ def test_a_thread_that_waits_takes_its_unit_after_the_wait() -> None:
         signals.append(signal(tid, at_us + 97))
     # Others still wait at the end: their waits belong to the next span.
     records += [hold(tid, MUTEX, 1990, 1, site=1) for tid in (3, 4, 5)]
-    queues = Queues(by_thread(records, signals))
+    queues = Queues(thread_boundaries(records, signals))
     assert queues.is_counted(COND)
     assert queues.first_units(COND) == 1
 
@@ -92,13 +92,13 @@ def test_a_repeated_span_adds_as_many_units_as_it_takes() -> None:
     def post(tid: int, at_us: float) -> SignalRecord:
         return replace(signal(tid, at_us), lock=70, kind=Kind.SEM)
 
-    equal = Queues(by_thread([sem(1, 20), sem(1, 40)], [post(2, 10), post(2, 30)]))
+    equal = Queues(thread_boundaries([sem(1, 20), sem(1, 40)], [post(2, 10), post(2, 30)]))
     assert equal.first_units(70) == 0
     assert not any(equal.is_surplus(tid, number) for tid in (1, 2) for number in range(2))
-    more_taken = Queues(by_thread([sem(1, 20), sem(1, 40)], [post(2, 30)]))
+    more_taken = Queues(thread_boundaries([sem(1, 20), sem(1, 40)], [post(2, 30)]))
     assert more_taken.first_units(70) == 1
     assert [more_taken.is_surplus(1, number) for number in range(2)] == [False, True]
-    more_added = Queues(by_thread([sem(1, 20)], [post(2, 10), post(2, 30)]))
+    more_added = Queues(thread_boundaries([sem(1, 20)], [post(2, 10), post(2, 30)]))
     assert more_added.first_units(70) == 1
     assert [more_added.is_surplus(2, number) for number in range(2)] == [True, False]
 
@@ -114,7 +114,7 @@ def test_the_units_of_a_pool_belong_to_the_threads_that_take_them() -> None:
 
     takes = [sem(2, 5), sem(1, 20), sem(1, 40)]
     posts = [post(1, 10), post(2, 25), post(1, 30)]
-    pool = Queues(by_thread(takes, posts))
+    pool = Queues(thread_boundaries(takes, posts))
     assert [pool.is_surplus(1, number) for number in range(4)] == [True, False, False, True]
     assert not any(pool.is_surplus(2, number) for number in range(2))
     assert pool.first_units(70) == 2

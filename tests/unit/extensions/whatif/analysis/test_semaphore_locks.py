@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from unit.builders.simulated import US, hold
 
 from locktop.collector.extensions.whatif.analysis.evidence import Evidence
-from locktop.collector.extensions.whatif.analysis.semaphore_locks import with_semaphores_as_locks
+from locktop.collector.extensions.whatif.analysis.semaphore_locks import convert_semaphores
 from locktop.collector.model import Kind, SignalRecord, WaitRecord
 
 SEM = 67
@@ -45,7 +45,7 @@ def taken_in_turns(overlap_us: float = 0.0) -> Evidence:
 def test_a_unit_that_its_taker_posts_is_a_hold() -> None:
     before = taken_in_turns()
     other = hold(3, 65, 10, 5)
-    found = with_semaphores_as_locks(replace(before, records=[*before.records, other]))
+    found = convert_semaphores(replace(before, records=[*before.records, other]))
     assert not found.signals
     assert other in found.records
     holds = [one for one in found.records if one.lock == SEM]
@@ -55,7 +55,7 @@ def test_a_unit_that_its_taker_posts_is_a_hold() -> None:
 
 def test_a_hold_that_goes_on_at_the_end_is_left_out() -> None:
     before = taken_in_turns()
-    found = with_semaphores_as_locks(replace(before, signals=before.signals[:-1]))
+    found = convert_semaphores(replace(before, signals=before.signals[:-1]))
     assert len(found.records) == 99
 
 
@@ -63,9 +63,9 @@ def test_units_that_another_thread_posts_are_a_queue() -> None:
     before = taken_in_turns()
     posts = [replace(one, tid=9) for one in before.signals]
     queue = replace(before, signals=posts)
-    assert with_semaphores_as_locks(queue) is queue
+    assert convert_semaphores(queue) is queue
 
 
 def test_several_units_are_no_lock() -> None:
     pool = taken_in_turns(overlap_us=30)
-    assert with_semaphores_as_locks(pool) is pool
+    assert convert_semaphores(pool) is pool

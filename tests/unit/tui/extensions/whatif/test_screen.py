@@ -61,12 +61,12 @@ class HandSource:
 
 @pytest.fixture(autouse=True)
 def _answers_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    def of_process(
+    def predict_process(
         source: HandSource, pid: int, duration_s: float, wanted: object, done: Callable[[], None]
     ) -> Answered:
         return source.predict(done)
 
-    monkeypatch.setattr(answers, "of_process", of_process)
+    monkeypatch.setattr(answers, "predict_process", predict_process)
 
 
 @asynccontextmanager
