@@ -293,7 +293,7 @@ class Panel(Generic[Row]):
     ) -> list[int]:
         if len(rows) < 2:  # the key of a group is that of its first thread: one of hundreds
             return list(visible)
-        key = sort_key_named(self.sort_keys, self.sort_by).of(index)
+        key = sort_key_named(self.sort_keys, self.sort_by).row_key(index)
         found = sorted(visible, key=lambda id_: key(rows[id_]), reverse=self.reversed)
         # In either direction deadlocked rows stay at the top and idle rows below. Sorting is
         # stable.

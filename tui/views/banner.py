@@ -41,11 +41,11 @@ def top_lines(
         past: the alerts that a calm moment tells of.
     """
     max_lines = max(3, size.height // 5)
-    found = banner(index, max_lines, size.width) or (headline(index, size.width, past),)
+    lines = banner(index, max_lines, size.width) or (headline(index, size.width, past),)
     if not stale:
-        return found
+        return lines
     is_empty = not index.snapshot.process.pid
-    return (waiting_line(stale, size.width), *(() if is_empty else found))
+    return (waiting_line(stale, size.width), *(() if is_empty else lines))
 
 
 def banner(index: SnapshotIndex, max_lines: int, width: int) -> tuple[Line, ...]:
@@ -59,8 +59,8 @@ def banner(index: SnapshotIndex, max_lines: int, width: int) -> tuple[Line, ...]
     deadlocks = index.snapshot.deadlocks
     taken = _taken_units(index, width)
     if not deadlocks or hang.is_the_finding(index.snapshot):
-        found = _hang(index, max_lines - len(taken), width)
-        return (*found, *taken) if found else ()
+        hang_lines = _hang(index, max_lines - len(taken), width)
+        return (*hang_lines, *taken) if hang_lines else ()
     lines = [_title(index, deadlocks), *taken]
     # A thread that waits for a semaphore and took a unit of it is named among the takers.
     edges = [
@@ -91,11 +91,11 @@ def _taken_units(index: SnapshotIndex, width: int) -> tuple[Line, ...]:
 
 def _hang(index: SnapshotIndex, max_lines: int, width: int) -> tuple[Line, ...]:
     """The lines of a hang: a title, and a line for each source location of its threads."""
-    found = long_hang(index.snapshot)
-    if found is None:
+    hung = long_hang(index.snapshot)
+    if hung is None:
         return ()
-    word = "HANG" if found.certain else "POSSIBLE HANG"
-    unless = f", unless {found.doubt}" if found.doubt else ""
+    word = "HANG" if hung.certain else "POSSIBLE HANG"
+    unless = f", unless {hung.doubt}" if hung.doubt else ""
     title = f" !! {word}: {hang.whom(index.snapshot)}{unless} "
     groups = hang.groups(index.snapshot)
     room = max_lines - 1
@@ -150,24 +150,24 @@ def _title(index: SnapshotIndex, deadlocks: Sequence[Deadlock]) -> Line:
 def _edges(index: SnapshotIndex, edges: Sequence[DeadlockEdge], width: int) -> list[Line]:
     """A line for each edge, all in one wording: the longest that fits."""
     for format_location in (short_location, shortest_location):
-        texts = [_in_full(index, edge, format_location) for edge in edges]
+        texts = [_full_text(index, edge, format_location) for edge in edges]
         if all(cell_len(text) <= width for text in texts):
             return [make_line((text, "alert")) for text in texts]
-    return [_in_brief(index, edge, width) for edge in edges]
+    return [_brief_line(index, edge, width) for edge in edges]
 
 
-def _in_full(
+def _full_text(
     index: SnapshotIndex, edge: DeadlockEdge, format_location: Callable[[Frame], str]
 ) -> str:
     thread, lock = index.thread_name(edge.tid), index.lock_name(edge.waits_for)
     holder = _holder(index, edge, SHORTLY[edge.reason])
     frame, site = _waits_at(index, edge), index.snapshot.sites.get(edge.site)
-    at = f"; at {format_location(frame)}" if frame else ""
+    site_text = f"; at {format_location(frame)}" if frame else ""
     taken = f", taken at {format_location(site)}" if site else ""
-    return f"    {thread} waits for {lock}, {holder}{at}{taken}"
+    return f"    {thread} waits for {lock}, {holder}{site_text}{taken}"
 
 
-def _in_brief(index: SnapshotIndex, edge: DeadlockEdge, width: int) -> Line:
+def _brief_line(index: SnapshotIndex, edge: DeadlockEdge, width: int) -> Line:
     """Thread, lock and holder always, then as much of both source locations as fits."""
     thread, lock = index.thread_name(edge.tid), index.lock_name(edge.waits_for)
     holder = _holder(index, edge, "of" if edge.reason is BlockReason.HELD else SHORTLY[edge.reason])
@@ -198,5 +198,5 @@ def _locations(frame: Frame | None, site: Frame | None, room: int) -> str:
         return f", at {location_in(frame, room)}"
     room -= len(" ()")
     # Each location has half of the room, and what the other one does not need.
-    at = location_in(frame, max(room - cell_len(shortest_location(site)), (room + 1) // 2))
-    return f", at {at} ({location_in(site, room - cell_len(at))})"
+    waited_at = location_in(frame, max(room - cell_len(shortest_location(site)), (room + 1) // 2))
+    return f", at {waited_at} ({location_in(site, room - cell_len(waited_at))})"

@@ -33,7 +33,7 @@ _TREE = re.compile(r"^( *)(.*)$", re.DOTALL)
 
 def mark(index: SnapshotIndex, row: BlockingRow) -> Cell:
     """The character before a row: ! for a deadlock, * for a root."""
-    tids = row.root.tids if row.root is not None else [one.tid for one in row.waiters]
+    tids = row.root.tids if row.root is not None else [waiter.tid for waiter in row.waiters]
     if not index.stuck_threads.isdisjoint(tids):
         return "!", "stuck"
     return ("*", "waiting") if row.root is not None else (" ", "text")
@@ -51,7 +51,7 @@ def columns(index: SnapshotIndex) -> tuple[Column[BlockingRow], ...]:
         Column("WAIT/s", 6, _wait, fit_right),
         Column("ALSO HELD BY", 12, lambda row: _others(index, row), fit_middle, 1, 24),
         Column("NOW", 20, lambda row: _now(index, row), grow=4, limit=44, from_width=WIDE),
-        Column("AT", _AT_WIDTH, lambda row: _at(index, row), grow=4, from_width=WIDE),
+        Column("AT", _AT_WIDTH, lambda row: _location_cell(index, row), grow=4, from_width=WIDE),
     )
 
 
@@ -160,15 +160,15 @@ def _indent(row: BlockingRow) -> str:
 
 def _fit(text: str, width: int) -> str:
     """The name in ``width`` cells; the indentation and the number of threads stay whole."""
-    found = _TREE.match(text)
-    blanks, name = found.groups() if found is not None else ("", text)
+    match = _TREE.match(text)
+    blanks, name = match.groups() if match is not None else ("", text)
     if cell_len(text) <= width:
         return fit_middle(text, width)
     return blanks + row_groups.fit_label(name, max(0, width - len(blanks)))
 
 
 def _tid(row: BlockingRow) -> Cell:
-    tids = row.root.tids if row.root is not None else [one.tid for one in row.waiters]
+    tids = row.root.tids if row.root is not None else [waiter.tid for waiter in row.waiters]
     return (str(tids[0]) if len(tids) == 1 else ""), "text"
 
 
@@ -190,7 +190,7 @@ def _since(index: SnapshotIndex, row: BlockingRow) -> Cell:
     if row.root is not None:
         held = _held(index, row.root)
         return (duration(held.duration_s) if held is not None else "-"), "text"
-    threads = [index.threads[one.tid] for one in row.waiters if one.tid in index.threads]
+    threads = [index.threads[waiter.tid] for waiter in row.waiters if waiter.tid in index.threads]
     waits = [thread.waiting_for for thread in threads]
     longest = max(
         [wait for wait in waits if wait is not None],
@@ -231,7 +231,7 @@ def _now(index: SnapshotIndex, row: BlockingRow) -> Cell:
     return now_span(index, row.root) if row.root is not None else ("", "text")
 
 
-def _at(index: SnapshotIndex, row: BlockingRow) -> Cell:
+def _location_cell(index: SnapshotIndex, row: BlockingRow) -> Cell:
     """Where a root took the lock, or where a thread waits."""
     if row.root is not None:
         held = _held(index, row.root)

@@ -77,7 +77,7 @@ class Branches:
             self._sorter.arrange((), now, list)
             self._ranks = {}
         whole = _weight(root, idle)
-        found = []
+        visible = []
         line: list[tuple[Path, Node, int]] = [
             ((child.step,), child, 0) for child in reversed(self._visible(root, (), idle))
         ]
@@ -91,10 +91,10 @@ class Branches:
                 path = (*path, node.step)
                 below = self._visible(node, path, idle)
             is_open = self._is_open(path, node, idle, whole, wanted) if below else None
-            found.append(Row(path, tuple(nodes), depth, is_open))
+            visible.append(Row(path, tuple(nodes), depth, is_open))
             if is_open:
                 line += [((*path, child.step), child, depth + 1) for child in reversed(below)]
-        return found
+        return visible
 
     def _is_open(self, path: Path, node: Node, idle: bool, whole: float, wanted: str) -> bool:
         if path not in self._hot and whole > 0 and _weight(node, idle) / whole >= HOT:

@@ -18,7 +18,7 @@ from locktop.collector.render.profiles.call_tree import (
 from locktop.collector.render.profiles.profile import Profile, Weight, WeightUnit
 from locktop.tui.views.call_tree import HOT, Row
 from locktop.tui.views.cells import bar, count, duration, fit_right, percent
-from locktop.tui.views.shorten import fit_middle, without_arguments
+from locktop.tui.views.shorten import fit_middle, strip_arguments
 from locktop.tui.views.styled_line import Line, Span, cut, line_text, make_line
 from locktop.tui.views.table import Cell, Column
 
@@ -41,12 +41,12 @@ def location_of(step: Step, location: SourceLine | None) -> str:
         return f"held by {step.name}"
     if step.kind is not StepKind.FUNCTION:
         return step.name
-    name = without_arguments(step.name)
+    name = strip_arguments(step.name)
     if location is not None:
         file = location.file.replace("\\", "/").rsplit("/", 1)[-1]
         return f"{name} {file}:{location.line}" if location.line else f"{name} {file}"
-    known = step.module and not step.name.startswith(f"{step.module}+")
-    return f"{name} [{step.module}]" if known else name
+    has_module = step.module and not step.name.startswith(f"{step.module}+")
+    return f"{name} [{step.module}]" if has_module else name
 
 
 def _marked(node: Node | Wing) -> str:
@@ -117,9 +117,7 @@ def fit_chain(text: str, width: int) -> str:
 
 
 def _short(step: Step) -> str:
-    return (
-        without_arguments(step.name) if step.kind is StepKind.FUNCTION else location_of(step, None)
-    )
+    return strip_arguments(step.name) if step.kind is StepKind.FUNCTION else location_of(step, None)
 
 
 # ---- the butterfly ----
@@ -140,17 +138,17 @@ class TreeWords(Struct, frozen=True):
     top: str = "no caller: a thread begins there"
 
 
-def wing_rows(found: Butterfly, idle: bool, words: TreeWords | None = None) -> list[WingRow]:
+def wing_rows(butterfly: Butterfly, idle: bool, words: TreeWords | None = None) -> list[WingRow]:
     """The rows from the top: callers, the function, callees."""
 
     def visible(side: str, wings: Sequence[Wing]) -> list[WingRow]:
         return [WingRow(side, wing) for wing in wings if wing.value > 0 or (idle and wing.idle > 0)]
 
-    callers = visible("caller", found.callers)
-    callees = visible("callee", found.callees)
-    waits = any(wing.step.kind is StepKind.LOCK for wing in found.callees)
+    callers = visible("caller", butterfly.callers)
+    callees = visible("callee", butterfly.callees)
+    waits = any(wing.step.kind is StepKind.LOCK for wing in butterfly.callees)
     below = "calls and waits for" if waits else "calls"
-    itself = Wing(found.step, found.value, found.idle, found.location)
+    itself = Wing(butterfly.step, butterfly.value, butterfly.idle, butterfly.location)
     return [
         WingRow("title", title="called by" if callers else (words or TreeWords()).top),
         *callers,
@@ -160,11 +158,11 @@ def wing_rows(found: Butterfly, idle: bool, words: TreeWords | None = None) -> l
     ]
 
 
-def wing_columns(found: Butterfly, weight: Weight) -> tuple[Column[WingRow], ...]:
+def wing_columns(butterfly: Butterfly, weight: Weight) -> tuple[Column[WingRow], ...]:
     """The columns of a butterfly; shares are of the function."""
 
     def share(row: WingRow) -> Cell:
-        return _share(row.wing.value, found.value) if row.wing is not None else ("", "text")
+        return _share(row.wing.value, butterfly.value) if row.wing is not None else ("", "text")
 
     def value(row: WingRow) -> Cell:
         return _value(row.wing, weight) if row.wing is not None else ("", "text")

@@ -18,13 +18,14 @@ _WORST = 5
 _BAR = 10
 
 
-def class_details(index: SnapshotIndex, of: LockClass) -> Iterator[Line]:
+def class_details(index: SnapshotIndex, lock_class: LockClass) -> Iterator[Line]:
     """The lines of the details panel for a class."""
-    locks, ids = index.members(of), frozenset(of.locks)
-    destroyed = f", {exact(of.destroyed)} of them destroyed" if of.destroyed else ""
+    locks, ids = index.members(lock_class), frozenset(lock_class.locks)
+    destroyed = f", {exact(lock_class.destroyed)} of them destroyed" if lock_class.destroyed else ""
     yield make_line(
-        (f" {of.name}", "strong"),
-        f"  {kind_word(of.kind, of.name)}  {exact(len(of.locks))} locks{destroyed}",
+        (f" {lock_class.name}", "strong"),
+        f"  {kind_word(lock_class.kind, lock_class.name)}"
+        f"  {exact(len(lock_class.locks))} locks{destroyed}",
         ("  Right", "key"),
         (" shows them", "dim"),
     )
@@ -32,27 +33,27 @@ def class_details(index: SnapshotIndex, of: LockClass) -> Iterator[Line]:
         held = sum(bool(lock.holders) for lock in locks)
         # Where threads wait, some thread holds the lock, also if it is not known.
         hidden = index.dormant or any(lock.waiters and not lock.holders for lock in locks)
-        yield labelled("held by", *_these(hidden, held, of.holders, index, "holder"))
+        yield labelled("held by", *_these(hidden, held, lock_class.holders, index, "holder"))
     waited = sum(bool(lock.waiters) for lock in locks)
-    yield labelled("waiters", *_these(index.dormant, waited, of.waiters, index, "strong"))
-    yield from figures(index, of, ids)
-    yield from _spread(index, of, locks)
-    yield from blamed(index, index.class_blame(of))
-    yield from histogram_lines("Waits", of.wait_histogram, of.wait_max_s)
-    yield from histogram_lines("Timed holds", of.hold_histogram, of.hold_max_s)
-    yield from waited_here(index, index.class_wait_stacks(of))
+    yield labelled("waiters", *_these(index.dormant, waited, lock_class.waiters, index, "strong"))
+    yield from figures(index, lock_class, ids)
+    yield from _spread(index, lock_class, locks)
+    yield from blamed(index, index.class_blame(lock_class))
+    yield from histogram_lines("Waits", lock_class.wait_histogram, lock_class.wait_max_s)
+    yield from histogram_lines("Timed holds", lock_class.hold_histogram, lock_class.hold_max_s)
+    yield from waited_here(index, index.class_wait_stacks(lock_class))
     events = [event for event in index.snapshot.events if event.lock in ids]
     yield from latest_events(index, events, show_lock=False)
 
 
 def _these(
-    hidden: bool, at: int, tids: Sequence[int], index: SnapshotIndex, style: str
+    hidden: bool, count: int, tids: Sequence[int], index: SnapshotIndex, style: str
 ) -> Iterator[Span | str]:
     """How many threads at how many of the locks, and the names of the first threads.
 
     Args:
         hidden: whether there may be others, which are not known.
-        at: the number of locks.
+        count: the number of locks.
         tids: the threads.
         index: the snapshot.
         style: of the names.
@@ -60,7 +61,7 @@ def _these(
     if not tids:
         yield ("not known" if hidden else "none", "dim")
         return
-    yield f"{counted(len(tids), 'thread')} at {exact(at)} of the locks: "
+    yield f"{counted(len(tids), 'thread')} at {exact(count)} of the locks: "
     for number, tid in enumerate(tids[:_MAX_NAMED]):
         yield ", " if number else ""
         yield index.thread_name(tid), style
@@ -68,14 +69,14 @@ def _these(
         yield (f" and {len(tids) - _MAX_NAMED} more", "dim")
 
 
-def _spread(index: SnapshotIndex, of: LockClass, locks: Sequence[Lock]) -> Iterator[Line]:
+def _spread(index: SnapshotIndex, lock_class: LockClass, locks: Sequence[Lock]) -> Iterator[Line]:
     """Whether the threads wait for one lock or for each of them a little."""
-    if of.wait_s <= 0:
+    if lock_class.wait_s <= 0:
         return
     worst = sorted(locks, key=lambda lock: -lock.wait_s)
     waited = sum(lock.wait_s > 0 for lock in locks)
     tenth = -(-len(locks) // 10)
-    share = percent(sum(lock.wait_s for lock in worst[:tenth]) / of.wait_s)
+    share = percent(sum(lock.wait_s for lock in worst[:tenth]) / lock_class.wait_s)
     yield blank()
     yield heading(
         "Waited for  ",
@@ -83,9 +84,9 @@ def _spread(index: SnapshotIndex, of: LockClass, locks: Sequence[Lock]) -> Itera
         f"{exact(tenth)}",
     )
     for lock in worst[: min(_WORST, waited)]:
-        part = lock.wait_s / of.wait_s
+        part = lock.wait_s / lock_class.wait_s
         yield make_line(
             f"  {duration(lock.wait_s):>6} {percent(part):>4} ",
             (bar(part, _BAR), "waiting"),
-            (f" {index.name_in_class(lock, of)}", "strong"),
+            (f" {index.name_in_class(lock, lock_class)}", "strong"),
         )

@@ -76,8 +76,8 @@ def _taken_at(member: Member) -> Iterator[str | tuple[str, str]]:
 def _followers(report: DeadlockReport) -> Iterator[Line]:
     groups = words.alike(report)
     for group in groups[:_MAX_BEHIND]:
-        (who, waits, lasts), at = words.followers(report, group), group[0].at
-        where = (", in ", (short_location(at), "where")) if at is not None else ()
+        (who, waits, lasts), frame = words.followers(report, group), group[0].at
+        where = (", in ", (short_location(frame), "where")) if frame is not None else ()
         yield make_line("  ", (who, "stuck"), f" {waits}", (f" {lasts}", "waiting"), *where)
     left = sum(map(len, groups[_MAX_BEHIND:]))
     if left:

@@ -26,7 +26,7 @@ def deadlock_rows(index: SnapshotIndex) -> Mapping[int, Line]:
     """
     rows = {number: _deadlock(report) for number, report in enumerate(index.deadlock_reports, 1)}
     cycles = lock_order.not_there(index.snapshot)
-    rows |= {POTENTIAL + number: _potential(index, one) for number, one in enumerate(cycles, 1)}
+    rows |= {POTENTIAL + number: _potential(index, cycle) for number, cycle in enumerate(cycles, 1)}
     return rows or {0: make_line((f" {no_deadlock(index)}", "dim"))}
 
 

@@ -58,7 +58,7 @@ def stack_of(index: SnapshotIndex, stack_id: int, site: int) -> Iterator[Line]:
 
 def _folded(index: SnapshotIndex, frames: Sequence[Frame]) -> Iterator[Line]:
     numbered = list(enumerate(frames))
-    with_source = set(islice(_with_source(index, numbered), _MAX_SOURCES))
+    with_source = set(islice(_source_numbers(index, numbered), _MAX_SOURCES))
     runs = [
         (
             owner,
@@ -67,7 +67,7 @@ def _folded(index: SnapshotIndex, frames: Sequence[Frame]) -> Iterator[Line]:
                 for number, frame in run
             ],
         )
-        for owner, run in groupby(numbered, lambda one: owner_of(one[1]))
+        for owner, run in groupby(numbered, lambda pair: owner_of(pair[1]))
     ]
     is_own = any(not owner for owner, _ in runs)
     for owner, lines in runs:
@@ -79,7 +79,7 @@ def _folded(index: SnapshotIndex, frames: Sequence[Frame]) -> Iterator[Line]:
             yield from lines
 
 
-def _with_source(index: SnapshotIndex, numbered: list[tuple[int, Frame]]) -> Iterator[int]:
+def _source_numbers(index: SnapshotIndex, numbered: list[tuple[int, Frame]]) -> Iterator[int]:
     """The numbers of the program's own frames whose source lines are known."""
     for number, frame in numbered:
         if not owner_of(frame) and index.source_line(frame.path, frame.line):

@@ -6,7 +6,7 @@ from locktop.collector.render.profiles.call_tree import StepKind
 from locktop.collector.render.profiles.call_tree_difference import DifferenceNode, DifferenceRow
 from locktop.tui.views.call_tree_rows import fit_chain, location_of
 from locktop.tui.views.cells import count, duration, fit_right
-from locktop.tui.views.shorten import without_arguments
+from locktop.tui.views.shorten import strip_arguments
 from locktop.tui.views.table import Cell, Column
 
 _DEEPEST = 10
@@ -57,5 +57,5 @@ def _chain(row: DifferenceRow) -> Cell:
 
 def _short(node: DifferenceNode) -> str:
     if node.step.kind is StepKind.FUNCTION:
-        return without_arguments(node.step.name)
+        return strip_arguments(node.step.name)
     return location_of(node.step, None)

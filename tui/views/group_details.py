@@ -83,9 +83,13 @@ def _threads(index: SnapshotIndex, group: ThreadGroup) -> Iterator[Line]:
         threads = tuple(sorted(threads, key=lambda thread: thread.tid))
     for thread in threads[:_MAX_THREADS]:
         wait = thread.waiting_for
-        known = wait if wait is not None and wait.duration_s >= LONG_WAIT_S else None
-        since = f"{lasting(known.duration_s, known.is_lower_bound):>6}" if known else " " * 6
-        own = f"  {index.lock_name(known.lock)}" if known and len(group.locks) > 1 else ""
+        long_wait = wait if wait is not None and wait.duration_s >= LONG_WAIT_S else None
+        since = (
+            f"{lasting(long_wait.duration_s, long_wait.is_lower_bound):>6}"
+            if long_wait
+            else " " * 6
+        )
+        own = f"  {index.lock_name(long_wait.lock)}" if long_wait and len(group.locks) > 1 else ""
         yield make_line(
             (f"  {since} ", "waiting"), f" {thread.name}", (f"  {thread.tid}", "dim"), own
         )

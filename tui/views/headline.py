@@ -93,8 +93,8 @@ def _lately_line(index: SnapshotIndex, busiest: Lock, width: int, past: PastAler
     none = "No thread waits" if index.snapshot.complete else "No wait is observed"
     name = index.lock_name(busiest.id)
     full = _busiest_line(f" {none} for a lock now. Most waited for lately: ", name, busiest)
-    if past.before:
-        more = (*full, (f"; {how_many(past.before)}: {{", "waiting"))
+    if past.earlier:
+        more = (*full, (f"; {how_many(past.earlier)}: {{", "waiting"))
         full = more if cell_len(line_text(more)) <= width else full
     if cell_len(line_text(full)) <= width:
         return full
@@ -103,11 +103,13 @@ def _lately_line(index: SnapshotIndex, busiest: Lock, width: int, past: PastAler
 
 def _pattern_line(index: SnapshotIndex) -> Line:
     """The pattern of contention that matters most; nothing without a pattern."""
-    patterns = (one for one in index.snapshot.patterns if one.name is not PatternName.NO_SIGNAL)
-    found = sorted(patterns, key=lambda pattern: _RANK.get(pattern.name, len(_RANK)))
-    if not found:
+    patterns = (
+        pattern for pattern in index.snapshot.patterns if pattern.name is not PatternName.NO_SIGNAL
+    )
+    ranked = sorted(patterns, key=lambda pattern: _RANK.get(pattern.name, len(_RANK)))
+    if not ranked:
         return ()
-    first = found[0]
+    first = ranked[0]
     lock = [(" of ", "waiting"), (index.lock_name(first.lock), "strong")] if first.lock else []
     words = f" {first.name.words.capitalize()}"
     return make_line((words, "waiting"), *lock, f": {first.evidence}")
@@ -137,17 +139,19 @@ def _unsignalled_line(index: SnapshotIndex) -> Line:
     The line is plain, because a pool without work looks the same.
     """
     patterns = index.snapshot.patterns
-    found = [one for one in patterns if one.name is PatternName.NO_SIGNAL and one.tids]
-    if not found:
+    unsignalled = [
+        pattern for pattern in patterns if pattern.name is PatternName.NO_SIGNAL and pattern.tids
+    ]
+    if not unsignalled:
         return ()
-    tids = found[0].tids  # the longest wait is first
+    tids = unsignalled[0].tids  # the longest wait is first
     waits = [index.threads[tid].waiting_for for tid in tids if tid in index.threads]
     longest = duration(max([wait.duration_s for wait in waits if wait is not None], default=0.0))
     many = len(tids) > 1
     who = f"{len(tids)} threads wait" if many else f"{index.thread_name(tids[0])} waits"
     return make_line(
         f" {who} for ",
-        (index.lock_name(found[0].lock), "strong"),
+        (index.lock_name(unsignalled[0].lock), "strong"),
         f", the longest {longest}" if many else f" for {longest}",
         ": no signal came meanwhile",
     )
@@ -160,7 +164,7 @@ def _unobserved_line(index: SnapshotIndex) -> Line:
         return ()
     longest = max(waits, key=lambda wait: wait.duration_s or 0.0)
     name = index.thread_name(longest.tid)
-    count = sum((one.type, one.address) == (longest.type, longest.address) for one in waits)
+    count = sum((wait.type, wait.address) == (longest.type, longest.address) for wait in waits)
     who = f"{count} threads wait" if count > 1 else f"{name} waits"
     return make_line(
         (f" {who} for ", "waiting"),
@@ -176,7 +180,7 @@ def _busiest_line(begin: str, name: str, lock: Lock) -> Line:
 def _calm_line(index: SnapshotIndex, width: int, past: PastAlerts) -> Line:
     """The line of a moment without a wait: first the alerts, which the user may want to see."""
     begin = "Quiet now. " if index.snapshot.complete else "No wait is observed now. "
-    last = past.before[-1].lock if past.before else 0
+    last = past.earlier[-1].lock if past.earlier else 0
     lock = index.lock_name(last) if last in index.locks else ""
     if alerts := quiet_text(past, lock, begin, width):
         return make_line((alerts, "waiting"))
@@ -313,7 +317,7 @@ def _short_stuck_line(
 
 def _pattern_spans(index: SnapshotIndex, lock: Lock) -> list[Span | str]:
     """The pattern of the lock in which threads hardly go on."""
-    names = {one.name for one in index.snapshot.patterns if one.lock == lock.id}
+    names = {pattern.name for pattern in index.snapshot.patterns if pattern.lock == lock.id}
     ranked = [name for name in _RANK if name in names]
     return [(f" ({ranked[0].words})", "waiting")] if ranked else []
 

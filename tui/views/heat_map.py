@@ -60,7 +60,7 @@ def heat_row(name: str, sums: Sequence[int], most: int, count: int, columns: int
 
 def heat_axis(window: Window, cursor: int, spans: Sequence[ChosenSpan], begin: int | None) -> Line:
     """The times above the cells, the cursor, and the chosen spans as A and B."""
-    return _with_cursor(_signs(window, spans, begin), cursor)
+    return _add_cursor(_signs(window, spans, begin), cursor)
 
 
 def _signs(window: Window, spans: Sequence[ChosenSpan], begin: int | None) -> str:
@@ -90,10 +90,10 @@ def seconds_axis(
     window = Window(
         from_ns=first_s * 10**9, to_ns=(first_s + seconds) * 10**9, count=seconds * columns
     )
-    return _with_cursor(_signs(window, spans, None).ljust(count), cursor * columns)
+    return _add_cursor(_signs(window, spans, None).ljust(count), cursor * columns)
 
 
-def _with_cursor(text: str, cursor: int) -> Line:
+def _add_cursor(text: str, cursor: int) -> Line:
     return make_line(
         (" " * CELLS_FROM + text[:cursor], "label"),
         ("▼", "key"),
@@ -148,12 +148,12 @@ def cell_callers(
         if tid not in (0, lane.tid):
             continue
         met: set[tuple[int, int]] = set()
-        for one in lane.waits:
-            record = one.record
+        for wait in lane.waits:
+            record = wait.record
             if record.began_ns >= to_ns:
                 break
             part = min(to_ns, record.got_ns) - max(from_ns, record.began_ns)
-            if part > 0 and not one.idle and lock in (0, record.lock):
+            if part > 0 and not wait.idle and lock in (0, record.lock):
                 key = record.lock, record.stack
                 entry = sums.setdefault(key, CellSum())
                 entry.waited_ns += part
@@ -163,18 +163,18 @@ def cell_callers(
 
 
 def cell_lines(
-    found: Sequence[tuple[tuple[int, int], CellSum]],
+    entries: Sequence[tuple[tuple[int, int], CellSum]],
     from_ns: int,
     to_ns: int,
     index: SnapshotIndex,
 ) -> Iterator[Line]:
     """The cell under the cursor: the waits in it by lock and place, the longest first."""
-    whole = sum(entry.waited_ns for _, entry in found)
+    whole = sum(entry.waited_ns for _, entry in entries)
     yield make_line(
         (f" {time_of_day(from_ns)} + {duration((to_ns - from_ns) / 1e9)}  ", "label"),
         (f"{duration(whole / 1e9)} waited" if whole else "nobody waited", "waiting"),
     )
-    for (lock, stack), entry in found[:_MAX_CALLERS]:
+    for (lock, stack), entry in entries[:_MAX_CALLERS]:
         where = index.stack_top(stack) or "no stack known"
         plural = "s" * (entry.threads != 1)
         yield make_line(

@@ -35,11 +35,11 @@ def bars(histogram: Histogram) -> list[Bar]:
         counts[bucket // step] = counts.get(bucket // step, 0) + count
     return [
         Bar(
-            from_s=lower_ticks(at * step) / histogram.hz,
-            to_s=lower_ticks((at + 1) * step) / histogram.hz,
-            count=counts.get(at, 0),
+            from_s=lower_ticks(number * step) / histogram.hz,
+            to_s=lower_ticks((number + 1) * step) / histogram.hz,
+            count=counts.get(number, 0),
         )
-        for at in range(first // step, last // step + 1)
+        for number in range(first // step, last // step + 1)
     ]
 
 
@@ -54,11 +54,11 @@ def histogram_lines(what: str, histogram: Histogram | None, max_s: float | None)
     missing = f", {exact(histogram.left_out)} found no room" if histogram.left_out else ""
     yield blank()
     yield heading(f"{what} by length", (f"  p50 {half}, p99 {most}{missing}", "dim"))
-    found = bars(histogram)
-    highest = max(one.count for one in found)
-    for one in found:
+    all_bars = bars(histogram)
+    highest = max(entry.count for entry in all_bars)
+    for entry in all_bars:
         yield make_line(
-            (f"  {duration(one.from_s):>6} to {duration(one.to_s):>6}  ", "dim"),
-            (bar(one.count / highest, _BAR_WIDTH), "waiting"),
-            f" {exact(one.count):>12}",
+            (f"  {duration(entry.from_s):>6} to {duration(entry.to_s):>6}  ", "dim"),
+            (bar(entry.count / highest, _BAR_WIDTH), "waiting"),
+            f" {exact(entry.count):>12}",
         )

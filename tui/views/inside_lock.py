@@ -15,7 +15,7 @@ from locktop.tui.views.call_tree import HOT
 from locktop.tui.views.call_tree_rows import location_of
 from locktop.tui.views.cells import bar, counted, duration, fit_right, percent
 from locktop.tui.views.detail_parts import labelled
-from locktop.tui.views.shorten import fit_middle, without_arguments
+from locktop.tui.views.shorten import fit_middle, strip_arguments
 from locktop.tui.views.sorting import SortKey
 from locktop.tui.views.styled_line import Line, line_text, make_line
 from locktop.tui.views.table import Cell, Column
@@ -25,9 +25,9 @@ _SHARE = 6
 _TOP = 3
 #: The orders of the list of functions. The function that took the lock has all samples.
 SORT_KEYS: tuple[SortKey[FunctionShare], ...] = (
-    SortKey("total", "TOTAL", lambda one: (-one.total, -one.own, one.step)),
-    SortKey("own", "OWN", lambda one: (-one.own, -one.total, one.step)),
-    SortKey("asleep", "ASLEEP", lambda one: (-one.asleep, -one.own, one.step)),
+    SortKey("total", "TOTAL", lambda function: (-function.total, -function.own, function.step)),
+    SortKey("own", "OWN", lambda function: (-function.own, -function.total, function.step)),
+    SortKey("asleep", "ASLEEP", lambda function: (-function.asleep, -function.own, function.step)),
 )
 
 
@@ -88,21 +88,21 @@ def samples_line(snapshot: Snapshot, lock: Lock, is_sampling: bool, width: int) 
         is_sampling: whether locktop goes on sampling.
         width: cells. The last figure is left out where the whole line does not fit.
     """
-    found, profile = lock.inside, snapshot.inside
-    if found is None or profile is None or not found.samples:
+    samples, profile = lock.inside, snapshot.inside
+    if samples is None or profile is None or not samples.samples:
         return inside_title(lock)
     rate = f"{1 / profile.period_s:.0f} Hz" if profile.period_s > 0 else ""
-    running = found.on_cpu / found.samples
+    running = samples.on_cpu / samples.samples
     brief = (
         *inside_title(lock),
         *make_line(
             ("sampling " if is_sampling else "sampled at ", "label"),
-            f"{rate}, {counted(found.samples, 'sample')}, ",
+            f"{rate}, {counted(samples.samples, 'sample')}, ",
             (f"on CPU {percent(running)}", "running"),
             f", asleep {percent(1 - running)}",
         ),
     )
-    held = f", held {percent(found.share)} of {duration(profile.duration_s)}"
+    held = f", held {percent(samples.share)} of {duration(profile.duration_s)}"
     whole = (*brief, *make_line(held))
     return whole if cell_len(line_text(whole)) <= width else brief
 
@@ -111,15 +111,17 @@ def inside_details(index: SnapshotIndex, lock: Lock) -> Iterator[Line]:
     """The functions that take the most of the holds, in the details of a lock with samples."""
     if lock.inside is None or not lock.inside.samples:
         return
-    found = inside(index.snapshot, lock)
+    tree = inside(index.snapshot, lock)
     # A function that only calls the others tells nothing.
-    telling = [one for one in found.functions if one.own or one.total < found.samples]
+    telling = [
+        function for function in tree.functions if function.own or function.total < tree.samples
+    ]
     telling.sort(key=SORT_KEYS[0].key)
-    for number, one in enumerate(telling[:_TOP]):
-        name = without_arguments(location_of(one.step, one.location))
-        share = percent(one.total / found.samples)
+    for number, function in enumerate(telling[:_TOP]):
+        name = strip_arguments(location_of(function.step, function.location))
+        share = percent(function.total / tree.samples)
         yield labelled("" if number else "inside", f"{share:>4}  ", (name, "where"))
-    yield labelled("", (f"of {counted(found.samples, 'sample')}; I shows all", "dim"))
+    yield labelled("", (f"of {counted(tree.samples, 'sample')}; I shows all", "dim"))
 
 
 def pressure_details(phases: Sequence[PressurePhase] | None) -> Iterator[Line]:

@@ -264,12 +264,12 @@ def blamed(index: SnapshotIndex, because: Sequence[Blame]) -> Iterator[Line]:
     seconds = behind_s(because), unheld_s(because)
     if sentence := blame.divided_seconds(*seconds, index.snapshot, DURATION_WIDTH):
         yield make_line((f"  {sentence}", "dim"))
-    for one in islice(because, 6):
+    for entry in islice(because, 6):
         yield make_line(
-            f"  {duration(one.wait_s):>6}  ",
-            (one.holder_label or index.thread_name(one.tid), "holder"),
-            *_taken_at(index, one.site),
-            *_while_waiting(index, one.through),
+            f"  {duration(entry.wait_s):>6}  ",
+            (entry.holder_label or index.thread_name(entry.tid), "holder"),
+            *_taken_at(index, entry.site),
+            *_while_waiting(index, entry.through),
         )
 
 
@@ -288,19 +288,19 @@ def _taken_at(index: SnapshotIndex, site: int) -> Iterator[str | tuple[str, str]
 def waited_here(index: SnapshotIndex, stacks: Sequence[WaitStack]) -> Iterator[Line]:
     """The stacks of the waits, the longest first."""
     total = sum(stack.wait_s for stack in stacks)
-    found = [(part, waited) for waited in stacks[:_MAX_STACKS] for part in index.wait_parts(waited)]
-    found.sort(key=lambda one: -one[0].wait_s)
-    for number, (part, waited) in enumerate(found[:_MAX_STACKS]):
+    parts = [(part, waited) for waited in stacks[:_MAX_STACKS] for part in index.wait_parts(waited)]
+    parts.sort(key=lambda pair: -pair[0].wait_s)
+    for number, (part, waited) in enumerate(parts[:_MAX_STACKS]):
         yield blank()
-        yield _part_title(number, part, waited, total, len(found))
+        yield _part_title(number, part, waited, total, len(parts))
         if part.count is None:
             yield make_line((f"  {index.note_on_parts(waited)}", "dim"))
         yield from stack_of(index, part.stack, 0)
 
 
-def _part_title(number: int, part: WaitPart, waited: WaitStack, total: float, of: int) -> Line:
+def _part_title(number: int, part: WaitPart, waited: WaitStack, total: float, count: int) -> Line:
     share = percent(part.wait_s / total) if total > 0 else "-"
-    which = f"{number + 1} of {of}: " if of > 1 else ""
+    which = f"{number + 1} of {count}: " if count > 1 else ""
     waits = f" in {exact(part.count)} waits" if part.count else ", still in progress"
     about, waits = ("about ", "") if part.count is None else ("", waits)
     work = ", for work" if waited.idle else ""

@@ -33,7 +33,7 @@ LAST_MINUTE = "LAST MINUTE"
 _INIT_LOCATION = re.compile(r"^\w+ (?:made )?in (.*?)(?: \([^()]*(:\d+)\))?(?=  |$)")
 
 
-def _by_wait(index: SnapshotIndex, row: LockRow) -> tuple[float, ...]:
+def _wait_order(index: SnapshotIndex, row: LockRow) -> tuple[float, ...]:
     """Most wait first. The waits behind the root of a chain count for the root.
 
     So the lock that all threads wait for in the end is above the locks that its waiters hold.
@@ -45,7 +45,7 @@ def _by_wait(index: SnapshotIndex, row: LockRow) -> tuple[float, ...]:
 
 #: In the order in which the key goes through them.
 SORT_KEYS: tuple[SortKey[LockRow], ...] = (
-    SortKey("wait", "WAIT", lambda lock: (-lock.counted_wait_s, -lock.contended), _by_wait),
+    SortKey("wait", "WAIT", lambda lock: (-lock.counted_wait_s, -lock.contended), _wait_order),
     SortKey("contended", "CONTEND", lambda lock: (-lock.contended, -lock.wait_s)),
     SortKey(
         "rate",
@@ -127,8 +127,8 @@ def _duration_of(name: str, lock: LockRow) -> str:
 def _last_minute(index: SnapshotIndex, lock: LockRow) -> Cell:
     recent = index.snapshot.recent_lock_waits
     ids = lock.locks if isinstance(lock, LockClass) else (lock.id,)
-    found = [recent[id_] for id_ in ids if id_ in recent]
-    return sparkline([sum(parts) for parts in zip(*found, strict=True)]), "waiting"
+    figures = [recent[id_] for id_ in ids if id_ in recent]
+    return sparkline([sum(parts) for parts in zip(*figures, strict=True)]), "waiting"
 
 
 def _figure(
@@ -176,10 +176,10 @@ def _name(index: SnapshotIndex, lock: LockRow, is_open: Callable[[LockClass], bo
 def _label(index: SnapshotIndex, lock: LockRow, is_open: Callable[[LockClass], bool]) -> str:
     if isinstance(lock, LockClass):
         return row_groups.label(lock.name, len(lock.locks), "locks", is_open(lock))
-    of = index.class_of.get(lock.id)
-    if of is None:
+    lock_class = index.class_of.get(lock.id)
+    if lock_class is None:
         return lock.name
-    return row_groups.INSIDE + index.name_in_class(lock, of)
+    return row_groups.INSIDE + index.name_in_class(lock, lock_class)
 
 
 def _fit_name(text: str, width: int) -> str:

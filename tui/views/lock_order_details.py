@@ -27,14 +27,14 @@ def lock_order_details(
     index: SnapshotIndex, cycles: Sequence[OrderCycle] | None = None
 ) -> Iterator[Line]:
     """The lines of the details panel for ``cycles``; None: for all potential deadlocks."""
-    found = lock_order.not_there(index.snapshot) if cycles is None else cycles
+    chosen = lock_order.not_there(index.snapshot) if cycles is None else cycles
     yield heading("Potential deadlocks", f", {lock_order.NEED_NOT}")
-    for cycle in found[:_MAX_CYCLES]:
+    for cycle in chosen[:_MAX_CYCLES]:
         yield blank()
         yield from _cycle(index, cycle)
-    if len(found) > _MAX_CYCLES:
+    if len(chosen) > _MAX_CYCLES:
         yield blank()
-        yield make_line((f" and {len(found) - _MAX_CYCLES} more: w saves them all", "dim"))
+        yield make_line((f" and {len(chosen) - _MAX_CYCLES} more: w saves them all", "dim"))
     for sentence in lock_order.left_out(index.snapshot):
         yield blank()
         yield make_line((f" {sentence}", "dim"))
@@ -65,8 +65,8 @@ def _edge(index: SnapshotIndex, edge: OrderEdge) -> Iterator[Line]:
 
 
 def _lock(index: SnapshotIndex, id_: int, shared: bool) -> str:
-    found = index.locks.get(id_)
-    kind = found.kind if found is not None else None
+    lock = index.locks.get(id_)
+    kind = lock.kind if lock is not None else None
     return (
         deadlock.lock(LockName(id=id_, kind=kind, name=index.lock_name(id_)))
         + " (to read)" * shared

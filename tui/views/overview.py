@@ -49,7 +49,7 @@ def overview_lines(index: SnapshotIndex, alerts: Sequence[Notable], width: int) 
 
 def _health(index: SnapshotIndex) -> Iterator[Line]:
     snapshot = index.snapshot
-    certain = sum(one.certain for one in snapshot.deadlocks)
+    certain = sum(deadlock.certain for deadlock in snapshot.deadlocks)
     possible = len(snapshot.deadlocks) - certain
     potential = len(lock_order.not_there(snapshot))
     words: list[Span | str] = []
@@ -109,7 +109,7 @@ def _worst_lock(index: SnapshotIndex) -> Iterator[Line]:
         return
     waiters = index.waiters_of(lock.id)
     yield heading("Worst lock", " ", (lock.name, "strong"), f"  {kind_word(lock.kind, lock.name)}")
-    waits = [one.waiting_for for one in waiters if one.waiting_for is not None]
+    waits = [waiter.waiting_for for waiter in waiters if waiter.waiting_for is not None]
     longest = max(waits, key=lambda wait: wait.duration_s, default=None)
     lasts = (
         f", the longest {lasting(longest.duration_s, longest.is_lower_bound)}" if longest else ""
@@ -147,9 +147,9 @@ def _longest_chain(index: SnapshotIndex) -> Iterator[Line]:
     """The longest chain of threads, each of which waits for a lock of the next one."""
     chain: list[Thread] = []
     for thread in index.waiting[:_MAX_STARTS]:
-        found = list(index.chain(thread.tid))
-        if len(found) > len(chain):
-            chain = found
+        longer = list(index.chain(thread.tid))
+        if len(longer) > len(chain):
+            chain = longer
     if len(chain) < 2:
         why = _DORMANT if index.dormant else "no thread waits for a lock with a known holder"
         yield heading("Longest chain", f": {why}")

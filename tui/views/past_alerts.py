@@ -27,14 +27,14 @@ class PastAlerts(Struct, frozen=True):
     at_ns: int = 0  # the moment on the screen, nanoseconds since 1970
 
     @property
-    def before(self) -> Sequence[Notable]:
+    def earlier(self) -> Sequence[Notable]:
         """The alerts up to the moment."""
-        return [one for one in self.alerts if one.time_ns <= self.at_ns]
+        return [alert for alert in self.alerts if alert.time_ns <= self.at_ns]
 
     @property
-    def after(self) -> Sequence[Notable]:
+    def later(self) -> Sequence[Notable]:
         """The alerts after the moment, which only a past has."""
-        return [one for one in self.alerts if one.time_ns > self.at_ns]
+        return [alert for alert in self.alerts if alert.time_ns > self.at_ns]
 
 
 #: For a screen without a past.
@@ -58,7 +58,7 @@ def quiet_text(past: PastAlerts, lock: str, begin: str, width: int) -> str:
 
 
 def _wordings(past: PastAlerts, lock: str) -> Iterator[str]:
-    before, after = past.before, past.after
+    before, after = past.earlier, past.later
     if before:
         ago = f"{span_text(past.at_ns - before[-1].time_ns)} ago"
         last = f"the last {ago}" if len(before) > 1 else ago
@@ -75,7 +75,7 @@ def _wordings(past: PastAlerts, lock: str) -> Iterator[str]:
 
 def how_many(alerts: Sequence[Notable]) -> str:
     """Return the number of alerts, in the word for their kind: ``28 long waits``."""
-    kinds = {one.kind for one in alerts}
+    kinds = {alert.kind for alert in alerts}
     word = {NotableKind.WAIT: "long wait", NotableKind.DEADLOCK: "deadlock"}
     return counted(len(alerts), word[kinds.pop()] if len(kinds) == 1 else "alert")
 

@@ -20,31 +20,33 @@ def switches_line(switches: Switches) -> Line:
 
 def counter_lines(counted: PerfCounters) -> Iterator[Line]:
     """The figures, then by reason the counters that are not available."""
-    figures = [_figure(one) for one in counted.counters if one.total is not None]
+    figures = [_figure(counter) for counter in counted.counters if counter.total is not None]
     figures += _per_cycle(counted)
     if figures:
         yield labelled(
             "counted", ", ".join(figures), (f", in {duration(counted.duration_s)}", "dim")
         )
     reasons: dict[str, list[str]] = {}
-    for one in counted.counters:
-        if one.total is None:
-            reasons.setdefault(one.why, []).append(one.name)
+    for counter in counted.counters:
+        if counter.total is None:
+            reasons.setdefault(counter.why, []).append(counter.name)
     label = "" if figures else "counted"
     for why, names in reasons.items():
         yield labelled(label, (f"{', '.join(names)}: n/a, {why}", "dim"))
         label = ""
 
 
-def _figure(one: PerfCounter) -> str:
-    total = one.total or 0.0
-    what = duration(total) if one.unit == "s" else count(total)
-    rate = f"{percent(one.per_s)}" if one.unit == "s" else f"{count(one.per_s)}/s"
-    doubt = f", {one.why}" if one.why else ""
-    return f"{one.name} {what} ({rate}{doubt})"
+def _figure(counter: PerfCounter) -> str:
+    total = counter.total or 0.0
+    what = duration(total) if counter.unit == "s" else count(total)
+    rate = f"{percent(counter.per_s)}" if counter.unit == "s" else f"{count(counter.per_s)}/s"
+    doubt = f", {counter.why}" if counter.why else ""
+    return f"{counter.name} {what} ({rate}{doubt})"
 
 
 def _per_cycle(counted: PerfCounters) -> list[str]:
-    rates = {one.name: one.per_s for one in counted.counters if one.total is not None}
+    rates = {
+        counter.name: counter.per_s for counter in counted.counters if counter.total is not None
+    }
     cycles, instructions = rates.get("cycles", 0.0), rates.get("instructions", 0.0)
     return [f"{instructions / cycles:.2f} instructions a cycle"] if cycles and instructions else []

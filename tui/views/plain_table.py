@@ -105,7 +105,7 @@ def table_lines(index: SnapshotIndex, choice: TableChoice, width: int) -> Iterat
     """
     view = VIEWS[choice.view]
     table = _table(view.columns(index), choice, width)
-    key = sort_key_named(view.sort_keys, choice.sort or view.sort_keys[0].name).of(index)
+    key = sort_key_named(view.sort_keys, choice.sort or view.sort_keys[0].name).row_key(index)
     rows = [row for row in view.rows(index) if _is_wanted(index, view, row, choice)]
     yield line_text(table.heading()).rstrip()
     for row in sorted(rows, key=lambda row: (_is_behind(index, view, row), key(row))):
@@ -118,19 +118,21 @@ def table_lines(index: SnapshotIndex, choice: TableChoice, width: int) -> Iterat
 def _table(columns: Sequence[Column[Any]], choice: TableChoice, width: int) -> Table[Any]:
     if not choice.columns:
         return lay_out(columns, width)
-    known = {column.title.casefold(): column for column in columns}
+    by_title = {column.title.casefold(): column for column in columns}
     for title in choice.columns:
-        if title.casefold() not in known:
+        if title.casefold() not in by_title:
             titles = ", ".join(column.title for column in columns)
             raise LocktopError(f"no column {title!r} of {choice.view}: {titles}")
-    chosen = tuple(known[title.casefold()] for title in choice.columns)
+    chosen = tuple(by_title[title.casefold()] for title in choice.columns)
     return Table(chosen, tuple(column.width for column in chosen))
 
 
 def _is_wanted(index: SnapshotIndex, view: _View, row: Any, choice: TableChoice) -> bool:
     if choice.wanted:
         members = view.members(index, row)
-        return any(choice.wanted.finds(index, one, view.words(index, one)) for one in members)
+        return any(
+            choice.wanted.finds(index, member, view.words(index, member)) for member in members
+        )
     return choice.shows_idle or _is_stuck(index, row) or not view.is_idle(index, row)
 
 

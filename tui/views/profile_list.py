@@ -16,14 +16,16 @@ from locktop.tui.views.table import Cell, Column
 def profile_columns() -> tuple[Column[SelfProfile], ...]:
     """The columns of the list of profiles."""
     return (
-        Column("NO", 3, lambda one: (str(one.number), "dim"), fitting=fit_right),
-        Column("NAME", 12, lambda one: (words.profile_name(one), "strong"), grow=1, limit=47),
-        Column("SOURCE", 10, lambda one: (one.source, "text"), grow=1, limit=19),
-        Column("INTERVAL", 9, lambda one: (words.interval(one), "text"), fitting=fit_right),
+        Column("NO", 3, lambda profile: (str(profile.number), "dim"), fitting=fit_right),
+        Column(
+            "NAME", 12, lambda profile: (words.profile_name(profile), "strong"), grow=1, limit=47
+        ),
+        Column("SOURCE", 10, lambda profile: (profile.source, "text"), grow=1, limit=19),
+        Column("INTERVAL", 9, lambda profile: (words.interval(profile), "text"), fitting=fit_right),
         Column("STATE", 8, _state),
-        Column("SAMPLES", 8, lambda one: (exact(one.samples), "text"), fitting=fit_right),
+        Column("SAMPLES", 8, lambda profile: (exact(profile.samples), "text"), fitting=fit_right),
         Column("TOTAL", 9, _total, fitting=fit_right, from_width=90),
-        Column("REGIONS", 12, lambda one: (words.region_names(one), "where"), grow=2),
+        Column("REGIONS", 12, lambda profile: (words.region_names(profile), "where"), grow=2),
     )
 
 
@@ -35,16 +37,16 @@ def _total(profile: SelfProfile) -> Cell:
     return words.total(profile, profile.samples), "text"
 
 
-def listing_lines(found: Listing, width: int) -> Iterator[Line]:
+def listing_lines(listing: Listing, width: int) -> Iterator[Line]:
     """The totals and the buckets of one profile, or of two beside each other."""
-    marks = ("A  ", "B  ") if found.is_contrast else ("",)
-    for mark, kept in zip(marks, found.profiles, strict=True):
+    marks = ("A  ", "B  ") if listing.is_contrast else ("",)
+    for mark, kept in zip(marks, listing.profiles, strict=True):
         for line in text.heads(kept, mark):
             yield make_line(line)
-    if found.is_contrast:
-        yield make_line((text.ratio(found), "strong"))
-        yield make_line((text.difference(found), "waiting"))
-    for number, row in enumerate(text.rows(found, width)):
+    if listing.is_contrast:
+        yield make_line((text.ratio(listing), "strong"))
+        yield make_line((text.difference(listing), "waiting"))
+    for number, row in enumerate(text.rows(listing, width)):
         yield make_line((row, "label")) if not number else make_line(row)
-    for note in found.notes:
+    for note in listing.notes:
         yield make_line((note, "dim"))

@@ -70,10 +70,10 @@ class RowGroups:
         if sort:
             self._sorters.clear()
 
-    def open_for(self, key: Hashable, found: Sequence[int]) -> None:
+    def open_for(self, key: Hashable, ids: Sequence[int]) -> None:
         """Open the group in this drawing, for the ids that a filter found in it."""
-        if found:
-            self._found[key] = found
+        if ids:
+            self._found[key] = ids
 
     def found(self, key: Hashable) -> Sequence[int]:
         """The ids that a filter found in the group, where its name does not match."""

@@ -37,13 +37,13 @@ def _from_a_word(text: str, tail: str, room: int) -> str:
     The word stays whole if there is room for it. Else the tail loses the rest of that word, unless
     little would be left.
     """
-    at = len(text) - len(tail)
-    begin = at
+    tail_begin = len(text) - len(tail)
+    begin = tail_begin
     while 0 < begin < len(text) and text[begin - 1].isalnum() and text[begin].isalnum():
         begin -= 1
-    if begin == at or cell_len(text[begin:]) <= room - 1:
+    if begin == tail_begin or cell_len(text[begin:]) <= room - 1:
         return text[begin:]
-    end = at
+    end = tail_begin
     while end < len(text) and text[end].isalnum():
         end += 1
     return text[end:] if len(text) - end > len(tail) // 2 else tail
@@ -60,7 +60,7 @@ def path_in(path: Path, room: int) -> str:
     return middle(str(path.parent).rstrip("/"), room - cell_len(name)) + name
 
 
-def without_arguments(function: str) -> str:
+def strip_arguments(function: str) -> str:
     """``function`` without the arguments of templates and calls: ``a<b>::c(d)`` is ``a::c``."""
     kept, depth = [], 0
     for character in function:
@@ -82,7 +82,7 @@ def location_in(frame: Frame, room: int) -> str:
     if cell_len(text) <= room or not frame.function:
         return middle(text, room)
     line = f":{frame.line}" if frame.line else ""
-    name = without_arguments(frame.function)
+    name = strip_arguments(frame.function)
     return (
         middle(name, room - len(line)) + line
         if room > len(line)

@@ -22,7 +22,7 @@ class SortKey(Struct, Generic[T], frozen=True):
     #: In place of ``key``, where the order also depends on other rows.
     key_in: Callable[[SnapshotIndex, T], tuple[Any, ...]] | None = None
 
-    def of(self, index: SnapshotIndex) -> Callable[[T], tuple[Any, ...]]:
+    def row_key(self, index: SnapshotIndex) -> Callable[[T], tuple[Any, ...]]:
         """The key for the rows of a snapshot."""
         return self.key if self.key_in is None else partial(self.key_in, index)
 
@@ -75,9 +75,9 @@ class StableSorter:
             self._ids = sort()
             return self._ids
         present = set(ids)
-        known = set(self._ids)
+        sorted_ids = set(self._ids)
         kept = [id_ for id_ in self._ids if id_ in present]
-        fresh = [id_ for id_ in ids if id_ not in known]
+        fresh = [id_ for id_ in ids if id_ not in sorted_ids]
         if fresh or len(kept) != len(self._ids):
             self._ids = kept + fresh
         return self._ids

@@ -78,11 +78,14 @@ def _parts(snapshot: Snapshot, position: Position | None, room: int) -> list[Spa
 
 def notes(snapshot: Snapshot) -> tuple[str, ...]:
     """The notes on the whole snapshot, for the help: one text each."""
-    found = (f"{one.name.words}: {one.evidence}. {one.advice}" for one in _of_no_lock(snapshot))
-    return (*found, *snapshot.notes)
+    sentences = (
+        f"{pattern.name.words}: {pattern.evidence}. {pattern.advice}"
+        for pattern in _process_patterns(snapshot)
+    )
+    return (*sentences, *snapshot.notes)
 
 
-def _of_no_lock(snapshot: Snapshot) -> list[Pattern]:
+def _process_patterns(snapshot: Snapshot) -> list[Pattern]:
     """The patterns of the whole process: the details of a lock do not show them."""
     return [pattern for pattern in snapshot.patterns if not pattern.lock]
 
@@ -100,7 +103,7 @@ def _process(snapshot: Snapshot) -> list[Span | str]:
         f" {process.pid}",
         f"  {counted(alive, 'thread')}",
         (f", {waiting} waiting" if waiting else "", "waiting"),
-        *((f"  {pattern.name.words}: ?", "waiting") for pattern in _of_no_lock(snapshot)),
+        *((f"  {pattern.name.words}: ?", "waiting") for pattern in _process_patterns(snapshot)),
         (f"  level {snapshot.level}", "waiting" if snapshot.level == "dormant" else "text"),
         f"  lost {exact(snapshot.lost_events)}" if snapshot.lost_events else "",
         f"  cpu {process.cpu_share:.2f}" if snapshot.interval_s else "  cpu -",

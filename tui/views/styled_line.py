@@ -127,7 +127,7 @@ def _same_at_the_end(text: str, other: str) -> int:
     """How many characters two texts have in common at their ends."""
     if text.endswith(other) or other.endswith(text):
         return min(len(text), len(other))
-    return next(at for at in range(len(text)) if text[-1 - at] != other[-1 - at])
+    return next(count for count in range(len(text)) if text[-1 - count] != other[-1 - count])
 
 
 def wrap(line: Line, width: int, indent: int) -> list[Line]:
@@ -144,7 +144,7 @@ def wrap(line: Line, width: int, indent: int) -> list[Line]:
     room = width
     for word in _words(line):
         if cell_len(line_text(word)) > room and current:
-            trimmed = _without_blanks(word)
+            trimmed = _trim_blanks(word)
             if trimmed != word and cell_len(line_text(trimmed)) < room:
                 word = ((" ", "text"), *trimmed)  # it fits after a single blank
             else:
@@ -174,7 +174,7 @@ def _words(line: Line) -> Iterator[Line]:
         yield tuple(word)
 
 
-def _without_blanks(word: Line) -> Line:
+def _trim_blanks(word: Line) -> Line:
     """``word`` from its first letter."""
     return tuple((text, style) for text, style in word if not text.isspace())
 

@@ -69,9 +69,11 @@ def chosen(columns: Sequence[Column[T]], titles: Sequence[str]) -> Sequence[Colu
     """
     if not titles:
         return columns
-    known = {column.title.casefold(): column for column in columns}
-    found = [known[title.casefold()] for title in titles if title.casefold() in known]
-    return [replace(column, from_width=0, below_width=0) for column in found] or columns
+    by_title = {column.title.casefold(): column for column in columns}
+    columns_chosen = [
+        by_title[title.casefold()] for title in titles if title.casefold() in by_title
+    ]
+    return [replace(column, from_width=0, below_width=0) for column in columns_chosen] or columns
 
 
 def lay_out(columns: Sequence[Column[T]], width: int) -> Table[T]:

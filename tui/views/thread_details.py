@@ -124,8 +124,8 @@ def _because(index: SnapshotIndex, thread: Thread) -> Iterator[Line]:
 def _holds(index: SnapshotIndex, thread: Thread) -> Iterator[Line]:
     if not thread.holds:
         snapshot = index.snapshot
-        known = snapshot.complete and not index.dormant and not snapshot.is_sampled
-        yield labelled("holds", ("nothing" if known else "nothing that is known", "dim"))
+        is_certain = snapshot.complete and not index.dormant and not snapshot.is_sampled
+        yield labelled("holds", ("nothing" if is_certain else "nothing that is known", "dim"))
     for number, held in enumerate(islice(thread.holds, _MAX_HELD)):
         waiters = index.locks[held.lock].waiters if held.lock in index.locks else ()
         yield labelled(

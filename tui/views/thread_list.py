@@ -67,7 +67,7 @@ def _order(
 
 #: In the order in which the key goes through them.
 SORT_KEYS: tuple[SortKey[ThreadRow], ...] = (
-    _order("state", "STATE", lambda thread: _by_state(thread)),
+    _order("state", "STATE", lambda thread: _state_order(thread)),
     _order("wait", "WAITED", lambda thread: (-contention_wait(thread), thread.tid)),
     _order("share", "WAIT%", lambda thread: (-round(thread.wait_share, 2), thread.tid)),
     _order("cpu", "CPU%", lambda thread: (-round(thread.cpu_share, 2), -thread.cpu_s, thread.tid)),
@@ -77,7 +77,7 @@ SORT_KEYS: tuple[SortKey[ThreadRow], ...] = (
 )
 
 
-def _by_state(thread: Thread) -> tuple[float, ...]:
+def _state_order(thread: Thread) -> tuple[float, ...]:
     """Long waits first, the longest at the top; then the threads that wait most; idle ones last.
 
     Short waits come and go between two scans, so they count by their share of the last interval.
@@ -143,8 +143,8 @@ def columns(
 
 def _last_minute(index: SnapshotIndex, row: ThreadRow) -> Cell:
     recent = index.snapshot.recent_thread_waits
-    found = [recent[thread.tid] for thread in threads_of(row) if thread.tid in recent]
-    return sparkline([sum(parts) for parts in zip(*found, strict=True)]), "waiting"
+    figures = [recent[thread.tid] for thread in threads_of(row) if thread.tid in recent]
+    return sparkline([sum(parts) for parts in zip(*figures, strict=True)]), "waiting"
 
 
 def _figure(

@@ -37,7 +37,7 @@ def _cells(shares: list[float], width: int) -> list[int]:
     if whole <= 0:
         return [*([0] * (len(shares) - 1)), width]
     exact = [share / whole * width for share in shares]
-    cells = [int(one) for one in exact]
+    cells = [int(share) for share in exact]
     by_lost_part = sorted(range(len(shares)), key=lambda i: (cells[i] - exact[i], i))
     for i in by_lost_part[: width - sum(cells)]:
         cells[i] += 1

@@ -68,19 +68,19 @@ def cell_count(width: int) -> int:
 def lane_line(lane: Lane, name: str, view: LaneView) -> Line:
     """A lane as a line: the mark, the name, the cells, and the time waited in them."""
     window = view.window
-    found = view.known.get(lane.tid)
-    if found is None:
-        found = view.known[lane.tid] = cells(lane.spans, window)
+    parts = view.known.get(lane.tid)
+    if parts is None:
+        parts = view.known[lane.tid] = cells(lane.spans, window)
     spans: list[Span] = []
     waited = 0
-    for number, cell in enumerate(found):
+    for number, cell in enumerate(parts):
         cell_ns = window.edge_ns(number + 1) - window.edge_ns(number)
         if view.shows_letters:
             sign, state = lock_letter(cell, cell_ns, view.letters)
         else:
             sign, state = glyph(cell, cell_ns)
         spans.append((sign, STYLES[state]))
-        waited += sum(ns for (of, _), ns in cell.items() if of is LaneState.WAITING)
+        waited += sum(ns for (lane_state, _), ns in cell.items() if lane_state is LaneState.WAITING)
     sum_text = duration(waited / 1e9) if waited else "-"
     mark = view.marks.get(lane.tid, "  ")
     return (
@@ -104,9 +104,9 @@ def _joined(spans: Sequence[Span]) -> list[Span]:
 def axis_line(window: Window, cursor: int, notables: Sequence[Notable]) -> Line:
     """The times above the cells, with a mark above the cursor, and ``!`` for alerts and marks."""
     signs = list(axis(window))
-    for one in notables:
-        if window.from_ns <= one.time_ns <= window.to_ns:
-            signs[window.cell_at(one.time_ns)] = "!"
+    for notable in notables:
+        if window.from_ns <= notable.time_ns <= window.to_ns:
+            signs[window.cell_at(notable.time_ns)] = "!"
     text = "".join(signs)
     before = " " * CELLS_FROM
     return make_line(
@@ -163,24 +163,26 @@ def position_line(
         [*span[:-1], *cursor],
     )
     lines = [make_line(*spans) for spans in fitting]
-    return cut(next((one for one in lines if cell_len(line_text(one)) <= width), lines[-1]), width)
+    return cut(
+        next((line for line in lines if cell_len(line_text(line)) <= width), lines[-1]), width
+    )
 
 
-def losses(found: TimeLine) -> list[Span | str]:
+def losses(time_line: TimeLine) -> list[Span | str]:
     """Return flags with the reasons that a picture of the past is less than exact."""
     spans: list[Span | str] = []
-    if found.is_sampled:
+    if time_line.is_sampled:
         spans += [(" estimates from samples ", "flag"), " "]
-    if found.lost_records:
-        spans += [(f" {found.lost_records} records lost ", "flag"), " "]
+    if time_line.lost_records:
+        spans += [(f" {time_line.lost_records} records lost ", "flag"), " "]
     return spans
 
 
 def legend_line(
-    found: TimeLine, index: SnapshotIndex, letters: Mapping[int, str], width: int
+    time_line: TimeLine, index: SnapshotIndex, letters: Mapping[int, str], width: int
 ) -> Line:
     """The locks with their letters, the most waited first; or why there is none."""
-    spans = losses(found)
+    spans = losses(time_line)
     if not letters:
         return cut(make_line(*spans, (" nobody waited for a lock", "label")), width)
     spans.append((" Locks  ", "label"))
@@ -200,35 +202,35 @@ def cell_line(lane: Lane, view: TimeView, window: Window, index: SnapshotIndex) 
     """The exact sums of the cell under the cursor."""
     number = window.cell_at(view.at_ns)
     begin, end = window.edge_ns(number), window.edge_ns(number + 1)
-    found = cells(lane.spans, Window(from_ns=begin, to_ns=end, count=1))[0] if end > begin else {}
+    parts = cells(lane.spans, Window(from_ns=begin, to_ns=end, count=1))[0] if end > begin else {}
     digits = min(9, digits_for(max(1, end - begin)) + 3)
     spans: list[Span | str] = [
         (f" {time_of_day(begin, digits)} ", "label"), (index.thread_name(lane.tid), "strong"), " ",
     ]  # fmt: skip
-    for (state, lock), ns in sorted(found.items(), key=lambda item: -item[1]):
+    for (state, lock), ns in sorted(parts.items(), key=lambda item: -item[1]):
         if state is LaneState.UNKNOWN:
             continue
-        of = f" {index.lock_name(lock)}" if lock else ""
+        name = f" {index.lock_name(lock)}" if lock else ""
         share = percent(ns / max(1, end - begin))
         spans += [
-            (f" {state.value}{of}", STYLES[state]), f" {duration(ns / 1e9)} {share.strip()} ",
+            (f" {state.value}{name}", STYLES[state]), f" {duration(ns / 1e9)} {share.strip()} ",
         ]  # fmt: skip
     return make_line(*spans)
 
 
 def wait_lines(
-    one: TimedWait | None,
+    wait: TimedWait | None,
     holders: Sequence[str],
     woken_by: Flow | None,
     woke: Sequence[Flow],
     index: SnapshotIndex,
 ) -> Iterator[Line]:
     """The wait under the cursor: who had the lock meanwhile, who gave it, and the stack."""
-    if one is None:
+    if wait is None:
         yield make_line((" no wait here; n goes to the next one of this thread", "label"))
         return
-    record = one.record
-    yield make_line((f" {wait_sentence(one, index)}", "waiting" if not one.idle else "dim"))
+    record = wait.record
+    yield make_line((f" {wait_sentence(wait, index)}", "waiting" if not wait.idle else "dim"))
     for sentence in holders:
         yield make_line((f" {sentence}", "holder"))
     if record.hold_ns:
@@ -236,7 +238,7 @@ def wait_lines(
         yield make_line((f" then had the lock itself for {own}", "holder"))
     if woken_by is not None:
         yield _woken_by_line(woken_by, index)
-    elif record.holder and not one.idle and not holders:
+    elif record.holder and not wait.idle and not holders:
         who = (index.thread_name(record.holder), "strong")
         yield make_line((" f ", "key"), who, " had the lock when the wait began")
     for flow in woke:
@@ -270,7 +272,7 @@ def arrow_marks(order: Sequence[int], from_tid: int, to_tid: int) -> dict[int, s
     if from_tid not in order or to_tid not in order or from_tid == to_tid:
         return {}
     begin, end = order.index(from_tid), order.index(to_tid)
-    marks = {order[at]: "│ " for at in range(min(begin, end) + 1, max(begin, end))}
+    marks = {order[number]: "│ " for number in range(min(begin, end) + 1, max(begin, end))}
     marks[from_tid] = "┌─" if begin < end else "└─"
     marks[to_tid] = "└▶" if begin < end else "┌▶"
     return marks

@@ -25,7 +25,7 @@ def view_bar(current: str, flags: Line, width: int) -> Line:
         lambda view: f"{view.digit} {view.short}" if view.name == current else view.digit,
     )
     lines = [_names(current, words) for words in wordings]
-    line = next((one for one in lines if cell_len(line_text(one)) <= room), lines[-1])
+    line = next((line for line in lines if cell_len(line_text(line)) <= room), lines[-1])
     line = cut(line, max(0, room))
     blanks = " " * (room - cell_len(line_text(line)))
     return merge((*line, (blanks, "text"), *flags))

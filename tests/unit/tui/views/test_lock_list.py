@@ -140,7 +140,7 @@ def test_a_wide_list_has_the_activity_of_each_holder() -> None:
 
 def sorted_names(snapshot: Snapshot) -> list[str]:
     index = SnapshotIndex(snapshot)
-    return [lock.name for lock in sorted(snapshot.locks, key=lock_list.SORT_KEYS[0].of(index))]
+    return [lock.name for lock in sorted(snapshot.locks, key=lock_list.SORT_KEYS[0].row_key(index))]
 
 
 def test_the_root_of_a_chain_is_above_the_locks_behind_it() -> None:

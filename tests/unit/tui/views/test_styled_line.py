@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.cells import cell_len
 from unit.builders import records
 
-from locktop.tui.views.shorten import location_in, middle, path_in, without_arguments
+from locktop.tui.views.shorten import location_in, middle, path_in, strip_arguments
 from locktop.tui.views.styled_line import (
     FoldedLines,
     changed_cells,
@@ -61,9 +61,9 @@ def test_a_change_of_style_breaks_no_word() -> None:
 
 def test_names_are_shortened_in_their_least_telling_part() -> None:
     assert middle("account_credit", 9) == "ac…credit"
-    assert without_arguments("a<b<c>>::d(e, f<g>)") == "a::d"
-    assert without_arguments("(anonymous namespace)::run()") == "run"
-    assert without_arguments("x::operator->") == "x::operator->"
+    assert strip_arguments("a<b<c>>::d(e, f<g>)") == "a::d"
+    assert strip_arguments("(anonymous namespace)::run()") == "run"
+    assert strip_arguments("x::operator->") == "x::operator->"
     for room in range(1, 60):
         for name in ("account", "線程の名前" * 5, "a<b>::cdefghijklmnopqrstuvwxyz()"):
             assert cell_len(location_in(records.frame(name, "a.c", 210), room)) <= room
