@@ -96,7 +96,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.inside is not None:
         return _write_inside(arguments)
     explicit = (arguments.format, arguments.output, arguments.function)
-    if all(one is None for one in explicit) and has_terminal():
+    if all(option is None for option in explicit) and has_terminal():
         return _show(arguments)
     return _write(arguments)
 
@@ -109,13 +109,13 @@ def _show(arguments: argparse.Namespace) -> int:
 
         weight = profile.weight_of(profile.SNAPSHOT_WEIGHTS, arguments.weight)
         return watch(attached(arguments.pid, arguments), arguments, (weight.name, arguments.idle))
-    found = _profile(arguments)
-    weight = profile.weight_of(found.weights, arguments.weight)
+    call_profile = _profile(arguments)
+    weight = profile.weight_of(call_profile.weights, arguments.weight)
     from locktop.tui.app import CallTreeApp
     from locktop.tui.themed_app import run_app
 
     app = CallTreeApp(
-        found,
+        call_profile,
         arguments.theme,
         weight=weight,
         idle=arguments.idle,
@@ -141,7 +141,7 @@ def _write_inside(arguments: argparse.Namespace) -> int:
         names = " or ".join(INSIDE_FORMATS.names)
         raise LocktopError(f"--inside goes with --format {names}, and without --function")
     path = destination(arguments)
-    snapshot = _sampled(arguments) if arguments.file is None else _of_snapshot(arguments)
+    snapshot = _sampled(arguments) if arguments.file is None else _read_snapshot(arguments)
     lock = lock_named(snapshot.locks, arguments.inside)
     data = INSIDE_FORMATS.render(name, snapshot, lock, text_width())
     write(announced(data, INSIDE_FORMATS[name], arguments), path, arguments)
@@ -158,51 +158,51 @@ def _sampled(arguments: argparse.Namespace) -> Snapshot:
         if first.is_sampled:
             source.profile_inside()  # raises the reason
         lock = lock_named(first.locks, arguments.inside)
-        found = profiled(source, arguments.duration or _DURATION_S, arguments.hz, {lock.id})
+        sampled = profiled(source, arguments.duration or _DURATION_S, arguments.hz, {lock.id})
         arguments.inside = str(lock.id)  # its name may have become another one
-        return found
+        return sampled
     finally:
         source.close()
 
 
-def _of_snapshot(arguments: argparse.Namespace) -> Snapshot:
+def _read_snapshot(arguments: argparse.Namespace) -> Snapshot:
     from locktop.collector.errors import LocktopError
 
-    found = recorded.scanned(arguments).snapshot
-    if found.inside is None:
+    snapshot = recorded.scanned(arguments).snapshot
+    if snapshot.inside is None:
         raise LocktopError(
             f"{arguments.file} has no samples; `locktop snapshot -p PID -d 5 --inside` takes them"
         )
-    return found
+    return snapshot
 
 
 def _profile(arguments: argparse.Namespace) -> Profile:
     from locktop.collector.render.profiles import profile
 
     if arguments.file is not None:
-        return _of_file(arguments)
+        return _read_profile(arguments)
     if arguments.session:
-        return profile.SnapshotProfile(recorded.of_session(arguments).figures())
+        return profile.SnapshotProfile(recorded.session_span(arguments).figures())
     source = attached(arguments.pid, arguments)
     try:
-        return profile.SnapshotProfile(_with_functions(source))
+        return profile.SnapshotProfile(_scan_functions(source))
     finally:
         source.close()
 
 
-def _with_functions(source: Source) -> Snapshot:
+def _scan_functions(source: Source) -> Snapshot:
     """Return a snapshot with all names, after some scans for the Python functions of past waits."""
     from locktop.collector.render.profiles.profile import may_learn_functions
 
-    found = source.scan(resolve=True)
+    snapshot = source.scan(resolve=True)
     end = time.monotonic() + _MORE_S
-    while time.monotonic() < end and may_learn_functions(found):
+    while time.monotonic() < end and may_learn_functions(snapshot):
         time.sleep(_PAUSE_S)
-        found = source.scan()
-    return source.scan(resolve=True) if found.names_left else found
+        snapshot = source.scan()
+    return source.scan(resolve=True) if snapshot.names_left else snapshot
 
 
-def _of_file(arguments: argparse.Namespace) -> Profile:
+def _read_profile(arguments: argparse.Namespace) -> Profile:
     from locktop.collector.render.open_profile import open_profile
     from locktop.collector.render.profiles import profile
 
@@ -211,13 +211,15 @@ def _of_file(arguments: argparse.Namespace) -> Profile:
     return profile.SnapshotProfile(recorded.scanned(arguments).figures())
 
 
-def _rendered(found: Profile, form: OutputFormat[Any], arguments: argparse.Namespace) -> bytes:
+def _rendered(
+    call_profile: Profile, form: OutputFormat[Any], arguments: argparse.Namespace
+) -> bytes:
     from locktop.collector.errors import LocktopError
     from locktop.collector.render.profiles.profile import step_named, weight_of
 
-    weight = weight_of(found.weights, arguments.weight)
+    weight = weight_of(call_profile.weights, arguments.weight)
     name = arguments.function
-    step = step_named(found.tree(weight.name), name) if name is not None else None
-    if form.name == "csv" and found.estimate:
+    step = step_named(call_profile.tree(weight.name), name) if name is not None else None
+    if form.name == "csv" and call_profile.estimate:
         raise LocktopError(f"{arguments.file} is such a report already")
-    return form.render(found, weight, arguments.idle, step, text_width())
+    return form.render(call_profile, weight, arguments.idle, step, text_width())

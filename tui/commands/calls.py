@@ -78,7 +78,7 @@ def execute(arguments: argparse.Namespace) -> int:
     """Show the function calls, or write them."""
     recorded.check_use(arguments, NAME)
     explicit = (arguments.format, arguments.output, arguments.tid, arguments.duration)
-    if all(one is None for one in explicit) and not arguments.flat and has_terminal():
+    if all(option is None for option in explicit) and not arguments.flat and has_terminal():
         return _show(arguments)
     path = destination(arguments)
     form = CALLS_FORMATS[arguments.format or CALLS_FORMATS.default]
@@ -93,11 +93,13 @@ def _show(arguments: argparse.Namespace) -> int:
 
         _check_counted(arguments.pid)
         return watch(attached(arguments.pid, arguments), arguments, shows_calls=True)
-    found = _profile(arguments)
+    calls_profile = _profile(arguments)
     from locktop.tui.app import CallTreeApp
     from locktop.tui.themed_app import run_app
 
-    return run_app(CallTreeApp(found, arguments.theme, input_options=input_options(arguments)))
+    return run_app(
+        CallTreeApp(calls_profile, arguments.theme, input_options=input_options(arguments))
+    )
 
 
 def _profile(arguments: argparse.Namespace) -> CallsProfile:
@@ -113,17 +115,17 @@ def _profile(arguments: argparse.Namespace) -> CallsProfile:
     if not snapshot.calls:
         if arguments.file is None:
             _check_counted(arguments.pid)
-            raise LocktopError(_without_calls(snapshot))
+            raise LocktopError(_no_calls_text(snapshot))
         raise LocktopError(f"{arguments.file}: there are no function calls in it")
     if arguments.file is not None and span.before is not None and not span.before.calls:
         raise LocktopError(f"{arguments.file}: there are no function calls at --from")
-    found = CallsProfile(snapshot, arguments.tid, span.before)
-    if not found.calls.threads:
+    calls_profile = CallsProfile(snapshot, arguments.tid, span.before)
+    if not calls_profile.calls.threads:
         raise LocktopError(f"there are no function calls of thread {arguments.tid}")
-    return found
+    return calls_profile
 
 
-def _without_calls(snapshot: Snapshot) -> str:
+def _no_calls_text(snapshot: Snapshot) -> str:
     """Return the line on a process whose snapshot has no function calls."""
     from locktop.collector.render.profiles.calls_profile import NO_CALLS
     from locktop.collector.sources import levels

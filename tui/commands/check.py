@@ -102,7 +102,9 @@ def execute(arguments: argparse.Namespace) -> int:
     potential = bool(arguments.potential)
     left_out = options.suppressions(arguments) if potential else ()
     if arguments.file is not None:
-        every = (suppressions.apply(one, left_out) for one in recorded.snapshots(arguments))
+        every = (
+            suppressions.apply(snapshot, left_out) for snapshot in recorded.snapshots(arguments)
+        )
         snapshot = _gravest(every, potential)
     else:
         snapshot = suppressions.apply(_scanned(arguments), left_out)
@@ -116,15 +118,15 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _gravest(snapshots: Iterable[Snapshot], potential: bool) -> Snapshot:
     """Return the first snapshot with the gravest exit status, of at least one snapshot."""
-    found, gravest = None, 0
+    worst, gravest = None, 0
     for snapshot in snapshots:
         status = exit_status(snapshot, potential)
         if status == 1:
             return snapshot
-        if found is None or status > gravest:
-            found, gravest = snapshot, status
-    assert found is not None
-    return found
+        if worst is None or status > gravest:
+            worst, gravest = snapshot, status
+    assert worst is not None
+    return worst
 
 
 def _form(arguments: argparse.Namespace) -> str:

@@ -55,8 +55,8 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.start or arguments.stop or arguments.reset:
         print(_session(arguments))
     elif wanted is None and arguments.calls is None:
-        found = levels.read_level(arguments.pid)
-        print(f"{found.process}: {found.level}")
+        reading = levels.read_level(arguments.pid)
+        print(f"{reading.process}: {reading.level}")
     return 0
 
 

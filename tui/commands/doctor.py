@@ -33,6 +33,6 @@ def execute(arguments: argparse.Namespace) -> int:
     from locktop.collector.sources.doctor.process_checks import diagnose
 
     path = destination(arguments)
-    found = diagnose(arguments.pid)
-    write(DIAGNOSIS_FORMATS.render(arguments.format, found, text_width()), path, arguments)
-    return _STATUSES[found.sight.value]
+    diagnosis = diagnose(arguments.pid)
+    write(DIAGNOSIS_FORMATS.render(arguments.format, diagnosis, text_width()), path, arguments)
+    return _STATUSES[diagnosis.sight.value]

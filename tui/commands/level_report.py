@@ -21,10 +21,10 @@ def level_reported(pid: int) -> Iterator[None]:
         SystemExit: for such a signal, with the exit status that a shell gives for it.
     """
     before = _level(pid)
-    former = {one: signal.getsignal(one) for one in _END_SIGNALS}
-    replaced = [one for one, handler in former.items() if handler is signal.SIG_DFL]
-    for one in replaced:
-        signal.signal(one, _end)
+    former = {number: signal.getsignal(number) for number in _END_SIGNALS}
+    replaced = [number for number, handler in former.items() if handler is signal.SIG_DFL]
+    for number in replaced:
+        signal.signal(number, _end)
     try:
         yield
     except (KeyboardInterrupt, SystemExit):
@@ -32,13 +32,13 @@ def level_reported(pid: int) -> Iterator[None]:
             print(f"locktop: interrupted{_level_text(pid, before)}", file=sys.stderr, flush=True)
         raise
     finally:
-        for one in replaced:
-            signal.signal(one, former[one])
+        for number in replaced:
+            signal.signal(number, former[number])
 
 
 def _end(number: int, _: FrameType | None) -> NoReturn:
-    for one in _END_SIGNALS:
-        signal.signal(one, signal.SIG_IGN)  # the level comes back now
+    for end_signal in _END_SIGNALS:
+        signal.signal(end_signal, signal.SIG_IGN)  # the level comes back now
     raise SystemExit(128 + number)
 
 

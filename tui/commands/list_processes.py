@@ -27,14 +27,14 @@ def execute(arguments: argparse.Namespace) -> int:
     """Print the list."""
     from locktop.collector.sources.discover import candidates
 
-    found = candidates()
-    visible = [c for c in found if c.preloaded or arguments.all]
+    processes = candidates()
+    visible = [c for c in processes if c.preloaded or arguments.all]
     if arguments.json:
         _print_json(visible)
         return 0
     for line in table(visible):
         print(line)
-    hidden = len(found) - len(visible)
+    hidden = len(processes) - len(visible)
     if hidden and sys.stderr.isatty():
         print(f"{hidden} more run without the library: `locktop list --all`", file=sys.stderr)
     return 0

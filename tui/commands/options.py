@@ -54,8 +54,8 @@ _UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 def duration(text: str) -> float:
     """A time above 0 with its unit (500ms, 5s, 2m, 1h), in seconds."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h)", text)
-    number = float(found[1]) * _UNITS[found[2]] if found else 0.0
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h)", text)
+    number = float(match[1]) * _UNITS[match[2]] if match else 0.0
     if not 0.0 < number < 1e9:
         raise argparse.ArgumentTypeError(f"{text!r} is not a time; 500ms, 5s and 2m are")
     return number
@@ -88,8 +88,8 @@ _SIZE_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 def size_of(text: str) -> int:
     """Return a number of bytes with its unit (500M, 2G); 0 for another text."""
-    found = re.fullmatch(r"(\d{1,9})([KMG])", text)
-    return int(found[1]) * _SIZE_UNITS[found[2]] if found else 0
+    match = re.fullmatch(r"(\d{1,9})([KMG])", text)
+    return int(match[1]) * _SIZE_UNITS[match[2]] if match else 0
 
 
 def history_size(text: str) -> int:

@@ -69,10 +69,10 @@ def _list(arguments: argparse.Namespace) -> int:
         raise LocktopError("profile list needs one of -p PID and FILE")
     path = destination(arguments)
     if arguments.pid is not None:
-        found = _scanned(arguments.pid, arguments).profiles
+        profiles = _scanned(arguments.pid, arguments).profiles
     else:
-        found = _profiles_of(arguments.file, arguments)
-    write(PROFILE_LIST_FORMATS.render(arguments.format, found, text_width()), path, arguments)
+        profiles = _profiles_of(arguments.file, arguments)
+    write(PROFILE_LIST_FORMATS.render(arguments.format, profiles, text_width()), path, arguments)
     return 0
 
 
@@ -98,10 +98,10 @@ def _show(arguments: argparse.Namespace) -> int:
     path = destination(arguments)
     if arguments.pid is not None:
         snapshot = _scanned(arguments.pid, arguments)
-        found = listing([_live(snapshot, name) for name in names])
+        result = listing([_live(snapshot, name) for name in names])
     else:
-        found = listing([_of_file(name, arguments) for name in names])
-    write(PROFILE_FORMATS.render(arguments.format, found, text_width()), path, arguments)
+        result = listing([_kept_profile(name, arguments) for name in names])
+    write(PROFILE_FORMATS.render(arguments.format, result, text_width()), path, arguments)
     return 0
 
 
@@ -111,8 +111,8 @@ def contrast_of(pid: int, names: Sequence[str], arguments: argparse.Namespace) -
     from locktop.collector.render.text import self_profile
 
     snapshot = _scanned(pid, arguments)
-    found = listing([_live(snapshot, name) for name in names])
-    return self_profile.render(found, text_width())
+    result = listing([_live(snapshot, name) for name in names])
+    return self_profile.render(result, text_width())
 
 
 def _scanned(pid: int, arguments: argparse.Namespace) -> Snapshot:
@@ -132,7 +132,7 @@ def _live(snapshot: Snapshot, name: str) -> KeptProfile:
     return profile_with_code(snapshot, profile)
 
 
-def _of_file(text: str, arguments: argparse.Namespace) -> KeptProfile:
+def _kept_profile(text: str, arguments: argparse.Namespace) -> KeptProfile:
     """Return a saved profile, or the profile of a snapshot: SNAPSHOT:NAME."""
     from locktop.collector.errors import LocktopError
     from locktop.collector.render.documents import saved_profile

@@ -37,10 +37,10 @@ exit status: 0; 2 the process cannot be recorded, or the recording ended early."
 
 def size(text: str) -> int:
     """A number of bytes with its unit: 500M, 2G."""
-    found = size_of(text)
-    if not found:
+    size_bytes = size_of(text)
+    if not size_bytes:
         raise argparse.ArgumentTypeError(f"{text!r} is not a size; 500M and 2G are")
-    return found
+    return size_bytes
 
 
 def add_limits(parser: argparse.ArgumentParser) -> None:

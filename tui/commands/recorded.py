@@ -28,21 +28,21 @@ _TIMES = ("at", "begin", "end")
 _AT = "of a recording: the newest snapshot at T (default the last)"
 
 
-def add_file(parser: argparse.ArgumentParser, says: str, at: str = _AT) -> None:
+def add_file(parser: argparse.ArgumentParser, says: str, at_text: str = _AT) -> None:
     """Declare -p PID or FILE, and the times of a recording.
 
     Args:
         parser: of the command.
         says: the help of FILE.
-        at: the help of --at, without the forms of T.
+        at_text: the help of --at, without the forms of T.
     """
     options.add_pid_or(parser)
     parser.add_argument("file", nargs="?", metavar="FILE", help=says)
     parser.add_argument(
         "--at",
         metavar="T",
-        help=f"{at}. T is 12:03:04, -35s (before the end), +10m (after the begin), alert:2, mark:1"
-        " or an ISO 8601 time",
+        help=f"{at_text}. T is 12:03:04, -35s (before the end), +10m (after the begin), alert:2,"
+        " mark:1 or an ISO 8601 time",
     )
     add_span(parser, "of a recording: the figures from T on", "of a recording: the figures up to T")
 
@@ -71,7 +71,7 @@ def check_use(arguments: argparse.Namespace, name: str) -> None:
 
     if (arguments.pid is None) == (arguments.file is None):
         raise LocktopError(f"{name} needs one of -p PID and FILE; see `locktop {name} --help`")
-    given = [one for one in _TIMES if getattr(arguments, one) is not None]
+    given = [name for name in _TIMES if getattr(arguments, name) is not None]
     if given and arguments.file is not None:
         _check_opens(arguments.file)
     if given and (arguments.file is None or not is_recording(arguments.file)):
@@ -144,8 +144,8 @@ def scanned(arguments: argparse.Namespace, with_calls: bool = False) -> Span:
         announce(recording, arguments)
         moments = MomentsWithCalls(recording) if with_calls else recording
         if not has_span(arguments):
-            found = chosen_moment.snapshot_at(moments, arguments.at)
-            return chosen_moment.Span(_classified(found, arguments))
+            snapshot = chosen_moment.snapshot_at(moments, arguments.at)
+            return chosen_moment.Span(_classified(snapshot, arguments))
         span = chosen_moment.span_between(moments, arguments.begin, arguments.end)
     before = _classified(span.before, arguments) if span.before is not None else None
     return chosen_moment.Span(_classified(span.snapshot, arguments), before)
@@ -158,7 +158,7 @@ def announce(moments: Moments, arguments: argparse.Namespace) -> None:
     arguments.announced = chosen_moment.announcement(moments, arguments.at)
 
 
-def of_session(arguments: argparse.Namespace) -> Span:
+def session_span(arguments: argparse.Namespace) -> Span:
     """Return the snapshots at both ends of the session of -p PID, or of now if it goes on.
 
     Raises:
@@ -173,16 +173,16 @@ def of_session(arguments: argparse.Namespace) -> Span:
         return Span(session.end, session.baseline)
     source = options.attached(arguments.pid, arguments)
     try:
-        found = source.scan(resolve=True)
+        snapshot = source.scan(resolve=True)
     finally:
         source.close()
-    if found.is_sampled:
+    if snapshot.is_sampled:
         raise LocktopError("without the library a session is on one screen only: key R there")
-    if session is None or not session.is_of(found):
+    if session is None or not session.is_of(snapshot):
         raise LocktopError(
             f"there is no session; `locktop ctl -p {arguments.pid} --start` begins one"
         )
-    return Span(found, session.baseline)
+    return Span(snapshot, session.baseline)
 
 
 def snapshots(arguments: argparse.Namespace) -> Iterator[Snapshot]:

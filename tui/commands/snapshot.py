@@ -44,9 +44,9 @@ with the part of that span."""
 def _options() -> dict[str, SnapshotOption]:
     """The options of extensions by name."""
     return {
-        one.name: one.snapshot_option
-        for one in screen_extensions()
-        if one.snapshot_option is not None
+        extension.name: extension.snapshot_option
+        for extension in screen_extensions()
+        if extension.snapshot_option is not None
     }
 
 
@@ -115,13 +115,13 @@ def execute(arguments: argparse.Namespace) -> int:
         raise LocktopError(f"{form.name} is not for a terminal; give -o FILE or a pipe")
     left_out = options.suppressions(arguments)
     if arguments.file is not None:
-        found, before = _read(arguments)
+        scanned, before = _read(arguments)
     elif arguments.session:
-        span = recorded.of_session(arguments)
-        found, before = span.snapshot, span.before
+        span = recorded.session_span(arguments)
+        scanned, before = span.snapshot, span.before
     else:
-        found, before = _scanned(arguments)
-    snapshot = suppressions.apply(found, left_out)
+        scanned, before = _scanned(arguments)
+    snapshot = suppressions.apply(scanned, left_out)
     page = form.render(snapshot, before, text_width(), arguments.idle)
     write(announced(page, form, arguments), path, arguments)
     return 0
@@ -146,10 +146,10 @@ def _scanned(arguments: argparse.Namespace) -> tuple[Snapshot, Snapshot | None]:
             return option.from_process(source, arguments), before
         if arguments.duration:
             time.sleep(arguments.duration)
-        found = source.scan(resolve=True)
+        scanned = source.scan(resolve=True)
         if before is None:
-            return found, None
-        span = chosen_moment.span_of(before, found)
+            return scanned, None
+        span = chosen_moment.span_of(before, scanned)
         return span.snapshot, span.before
     finally:
         source.close()
@@ -163,7 +163,7 @@ def _read(arguments: argparse.Namespace) -> tuple[Snapshot, Snapshot | None]:
     if not recorded.is_recording(arguments.file):
         return span.snapshot, None
     # A reader of the document may ask whether the process still exists.
-    found = replace(span.snapshot, source="recording")
+    snapshot = replace(span.snapshot, source="recording")
     for option in _chosen(arguments):
-        found = option.from_recording(found, arguments)
-    return found, span.before
+        snapshot = option.from_recording(snapshot, arguments)
+    return snapshot, span.before

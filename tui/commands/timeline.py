@@ -78,8 +78,8 @@ def execute(arguments: argparse.Namespace) -> int:
         if arguments.begin is None:
             # A long wait from before the first snapshot is part of the time line.
             from_ns = min(from_ns, reader.bounds()[0])
-        found = reader.read(from_ns, to_ns)
-    text = timeline.render(found, arguments.width or text_width())
+        time_line = reader.read(from_ns, to_ns)
+    text = timeline.render(time_line, arguments.width or text_width())
     write(encoded(text), path, arguments)
     return 0
 

@@ -129,6 +129,6 @@ def _part(index: SnapshotIndex, choice: TableChoice, width: int) -> Iterator[str
     from locktop.tui.views.styled_line import line_text
 
     yield f"{index.snapshot.taken_at}{process_line(index.snapshot)}"
-    found = banner(index, sys.maxsize, width) or (headline(index, width),)
-    yield from (line_text(line).strip() for line in found)
+    lines = banner(index, sys.maxsize, width) or (headline(index, width),)
+    yield from (line_text(line).strip() for line in lines)
     yield from table_lines(index, choice, width)
