@@ -14,7 +14,7 @@ class NewNotes:
     def __init__(self) -> None:
         self._known: set[str] = set()
 
-    def of(self, notes: Iterable[str]) -> list[str]:
+    def select(self, notes: Iterable[str]) -> list[str]:
         """Return those of ``notes`` that are new."""
         alike = {note: _NUMBERS.sub("#", note) for note in notes}
         new = [note for note, kind in alike.items() if kind not in self._known]

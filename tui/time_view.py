@@ -24,7 +24,7 @@ class TimeView(Struct):
     follows: bool = True
 
     @staticmethod
-    def of(first_ns: int, last_ns: int, at_ns: int | None = None) -> TimeView:
+    def create(first_ns: int, last_ns: int, at_ns: int | None = None) -> TimeView:
         """Return a view of the newest part, or of the part around ``at_ns``."""
         from_ns = max(first_ns, last_ns - FIRST_SPAN_NS)
         view = TimeView(first_ns, last_ns, from_ns, last_ns, last_ns)

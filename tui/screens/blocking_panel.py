@@ -143,9 +143,11 @@ class BlockingPanel:
         locks = [index.locks[id_] for id_ in root.locks if id_ in index.locks]
         if any(wanted.finds(index, lock, index.lock_name(lock.id)) for lock in locks):
             return True
-        tids = chain(root.tids, (one.tid for one in index.blocking.walk(root)))
+        tids = chain(root.tids, (waiter.tid for waiter in index.blocking.walk(root)))
         threads = (index.threads[tid] for tid in tids if tid in index.threads)
-        return any(wanted.finds(index, one, self._words(index, one.tid)) for one in threads)
+        return any(
+            wanted.finds(index, thread, self._words(index, thread.tid)) for thread in threads
+        )
 
     def _words(self, index: SnapshotIndex, tid: int) -> str:
         waiter = index.blocking.waiters.get(tid)

@@ -184,27 +184,29 @@ class CallTreeScreen(ListScreen):
         self._tree_list.set_heads(
             self._profile.name.capitalize(), self._caption(), table.heading("SHARE")
         )
-        found = self._rows
-        self._tree_list.show(list(found), lambda id_: table.line(found[id_]))
+        by_id = self._rows
+        self._tree_list.show(list(by_id), lambda id_: table.line(by_id[id_]))
 
     def _caption(self) -> str:
-        found = f", with “{self.filter_words}”" if self.filter_words else ""
+        filter_text = f", with “{self.filter_words}”" if self.filter_words else ""
         estimate = ", estimated" if self._profile.estimate else ""
-        return f"{self.WORDS.caption}by {self._weight.says}{estimate}{found}"
+        return f"{self.WORDS.caption}by {self._weight.says}{estimate}{filter_text}"
 
     def _draw_wings(self, root: Node) -> None:
         if not self._wing_list.display:
             return
         step = self._step_seen()
-        found = self._profile.butterfly(self._weight.name, step) if step is not None else None
-        if found is None:
+        butterfly = self._profile.butterfly(self._weight.name, step) if step is not None else None
+        if butterfly is None:
             self._wing_list.set_heads("Function", "")
             self._wing_list.show((), lambda _: ())
             return
-        self._wings = wing_rows(found, self._show_idle, self.WORDS)
+        self._wings = wing_rows(butterfly, self._show_idle, self.WORDS)
         by_id = {self._wing_id(row): row for row in self._wings}
-        table = lay_out(wing_columns(found, self._weight), self._wing_list.size.width)
-        self._wing_list.set_heads("Function", self._of_all(found, root), table.heading("OF IT"))
+        table = lay_out(wing_columns(butterfly, self._weight), self._wing_list.size.width)
+        self._wing_list.set_heads(
+            "Function", self._share_text(butterfly, root), table.heading("OF IT")
+        )
         self._wing_list.show(list(by_id), lambda id_: table.line(by_id[id_]))
 
     def _wing_id(self, row: WingRow) -> int:
@@ -213,11 +215,11 @@ class CallTreeScreen(ListScreen):
         key = (row.side, step, row.title)
         return self._wing_ids.setdefault(key, len(self._wing_ids))
 
-    def _of_all(self, found: Butterfly, root: Node) -> str:
-        if found.value <= 0:
-            return "waits for work" if found.idle > 0 else "not in this snapshot"
-        share = percent(found.value / root.value) if root.value > 0 else "0%"
-        own = f", {figure(found.own, self._weight)} itself" if found.own > 0 else ""
+    def _share_text(self, butterfly: Butterfly, root: Node) -> str:
+        if butterfly.value <= 0:
+            return "waits for work" if butterfly.idle > 0 else "not in this snapshot"
+        share = percent(butterfly.value / root.value) if root.value > 0 else "0%"
+        own = f", {figure(butterfly.own, self._weight)} itself" if butterfly.own > 0 else ""
         return f"{share} of all{own}"
 
     def _step_seen(self) -> Step | None:
@@ -374,7 +376,9 @@ class CallTreeScreen(ListScreen):
         if row.open:
             self._set_open(row, False)
             return
-        above = [one for one in self._rows.values() if one.path == row.path[: len(one.path)]]
+        above = [
+            parent for parent in self._rows.values() if parent.path == row.path[: len(parent.path)]
+        ]
         if len(above) > 1:
             self._tree_list.choose(self._branches.id_of(above[-2].path))
 

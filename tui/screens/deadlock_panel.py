@@ -63,8 +63,8 @@ class DeadlockPanel:
     def lock(self, index: SnapshotIndex) -> Lock | None:
         """The lock that the first thread of the deadlock waits for."""
         row = self.widget.current or 0
-        found = index.snapshot.deadlocks[row - 1 : row] if row else ()
-        return index.locks.get(found[0].cycle[0].waits_for) if found else None
+        deadlocks = index.snapshot.deadlocks[row - 1 : row] if row else ()
+        return index.locks.get(deadlocks[0].cycle[0].waits_for) if deadlocks else None
 
 
 def reports_of(index: SnapshotIndex, row: int) -> Sequence[DeadlockReport]:

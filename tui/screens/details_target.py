@@ -82,11 +82,11 @@ class DetailsTarget:
         target = self._target
         if target is None:
             return "Nothing is chosen."
-        found = self._next(index, target)
-        if isinstance(found, str):
-            return found
+        following = self._next(index, target)
+        if isinstance(following, str):
+            return following
         self._walked.append(target)
-        self._target = found
+        self._target = following
         return ""
 
     def walk_back(self) -> bool:
@@ -103,8 +103,8 @@ class DetailsTarget:
             return self._lock_of(index, self._threads.closest(index, target.row))
         if target.topic is Topic.BLOCKING:
             return self._lock_of(index, self._blocking.closest(index, target.row))
-        if target.topic is Topic.DEADLOCKS and (found := reports_of(index, target.row)):
-            return DetailsSubject(Topic.THREAD, found[0].circle[0].tid)
+        if target.topic is Topic.DEADLOCKS and (reports := reports_of(index, target.row)):
+            return DetailsSubject(Topic.THREAD, reports[0].circle[0].tid)
         return "A potential deadlock has no holder now."
 
     def _holder_of(self, index: SnapshotIndex, lock_id: int) -> DetailsSubject | str:
@@ -179,7 +179,7 @@ class DetailsTarget:
         if topic is Topic.LOCK_ORDERS:
             return source_line.lock_order_line(index, row)
         if topic is Topic.LOCK:
-            locks = (source_line.lock_line(index, one) for one in self._locks.locks(index, row))
+            locks = (source_line.lock_line(index, lock) for lock in self._locks.locks(index, row))
             return next(filter(None, locks), None)
         panel = self._threads if topic is Topic.THREAD else self._blocking
         return source_line.thread_line(index, panel.closest(index, row))
@@ -188,11 +188,11 @@ class DetailsTarget:
         """The title of the details and their lines."""
         if self._target is None:
             return "", (make_line((" Nothing is chosen.", "dim")),)
-        found = self._content(index, self._target) or _GONE
+        drawn = self._content(index, self._target) or _GONE
         if not self._walked:
-            return found
+            return drawn
         steps = len(self._walked)
-        return f"{found[0]}, {steps} step{'s' * (steps > 1)} on; Esc: back", found[1]
+        return f"{drawn[0]}, {steps} step{'s' * (steps > 1)} on; Esc: back", drawn[1]
 
     def _content(
         self, index: SnapshotIndex, target: DetailsSubject

@@ -47,12 +47,12 @@ class DifferenceScreen(OneListScreen):
         self.first_line.show((cut(make_line((f" {self._title}", "strong")), width),))
         self.headline_lines.show((cut(_sums(self._root, self._lost), width),))
         words = self.filter_words.lower()
-        found = {
+        visible = {
             number: row for number, row in enumerate(self._rows) if not words or _has(row, words)
         }
         table = lay_out(difference_columns(), self._list.size.width)
         self._list.set_heads("B minus A", "per second of each span", table.heading("MORE/s"))
-        self._list.show(list(found), lambda number: table.line(found[number]))
+        self._list.show(list(visible), lambda number: table.line(visible[number]))
 
     def action_help(self) -> None:
         """Show the keys."""

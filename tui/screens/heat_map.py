@@ -80,12 +80,12 @@ class HeatMapScreen(TimeScreen):
     def _draw_rows(self, line: TimeLine, index: SnapshotIndex, window: Window) -> None:
         sums = self._sums_of(line, window)
         name = index.thread_name if self._of_threads else index.lock_name
-        found = {
+        visible = {
             id_: row
             for id_, row in sums.items()
             if (self._shows_idle or any(row)) and self.filter_words.lower() in name(id_).lower()
         }
-        most = max((max(row) for row in found.values()), default=0)
+        most = max((max(row) for row in visible.values()), default=0)
         cursor = window.cell_at(self._view.at_ns)
         self._lanes.cell = cursor
         self._lanes.set_heads(
@@ -94,16 +94,16 @@ class HeatMapScreen(TimeScreen):
             heat_axis(window, cursor, self._spans, self._begin),
         )
         self._lanes.show(
-            list(found), lambda id_: heat_row(name(id_), found[id_], most, window.count)
+            list(visible), lambda id_: heat_row(name(id_), visible[id_], most, window.count)
         )
 
     def _sums_of(self, line: TimeLine, window: Window) -> dict[int, list[int]]:
         """The sums of the rows, which a key that moves the cursor alone does not change."""
-        known, of_threads = self._sums, self._of_threads
-        if known is None or known[0] is not line or known[1:3] != (window, of_threads):
-            found = (waits_by_thread if of_threads else waits_by_lock)(line.lanes, window)
-            known = self._sums = line, window, of_threads, found
-        return known[3]
+        kept_sums, of_threads = self._sums, self._of_threads
+        if kept_sums is None or kept_sums[0] is not line or kept_sums[1:3] != (window, of_threads):
+            sums = (waits_by_thread if of_threads else waits_by_lock)(line.lanes, window)
+            kept_sums = self._sums = line, window, of_threads, sums
+        return kept_sums[3]
 
     def _seconds(self, window: Window) -> tuple[int, int, int]:
         """The first second, the number of seconds, and the characters of one, in this window."""
@@ -117,12 +117,12 @@ class HeatMapScreen(TimeScreen):
         parts = offset_rows(self._lanes.page)
         grid = waits_by_offset(line.lanes, first, seconds, parts, self._offsets_of)
         most = max((max(row) for row in grid), default=0)
-        at = self._view.at_ns
-        cursor = min(max(0, at // _NS - first), seconds - 1)
+        at_ns = self._view.at_ns
+        cursor = min(max(0, at_ns // _NS - first), seconds - 1)
         self._lanes.cell = cursor * columns
-        of = index.lock_name(self._offsets_of) if self._offsets_of else "all locks"
+        subject = index.lock_name(self._offsets_of) if self._offsets_of else "all locks"
         self._lanes.set_heads(
-            f"Parts of a second, {of}",
+            f"Parts of a second, {subject}",
             scale(most),
             seconds_axis(first, seconds, columns, cursor, self._spans, window.count),
         )
@@ -134,17 +134,17 @@ class HeatMapScreen(TimeScreen):
         self._lanes.show(
             rows, lambda number: heat_row(names[number], grid[number], most, window.count, columns)
         )
-        self._lanes.choose(at % _NS * parts // _NS, by_itself=True)
+        self._lanes.choose(at_ns % _NS * parts // _NS, by_itself=True)
 
     def _draw_cell(self, line: TimeLine, index: SnapshotIndex) -> None:
         begin, end = self._cell_span()
-        lock, tid = self._of_cell()
-        found = cell_callers(line.lanes, begin, end, lock, tid)
-        of = index.lock_name(lock) if lock else index.thread_name(tid) if tid else "all locks"
-        self._cell.set_heads("Cursor", of)
-        self._cell.show((begin, lock, tid), cell_lines(found, begin, end, index))
+        lock, tid = self._cell_subject()
+        callers = cell_callers(line.lanes, begin, end, lock, tid)
+        subject = index.lock_name(lock) if lock else index.thread_name(tid) if tid else "all locks"
+        self._cell.set_heads("Cursor", subject)
+        self._cell.show((begin, lock, tid), cell_lines(callers, begin, end, index))
 
-    def _of_cell(self) -> tuple[int, int]:
+    def _cell_subject(self) -> tuple[int, int]:
         """The lock and the thread that the cell under the cursor is of; 0: all."""
         if self._offsets_of is not None:
             return self._offsets_of, 0
@@ -153,16 +153,16 @@ class HeatMapScreen(TimeScreen):
 
     def _cell_span(self) -> tuple[int, int]:
         """The begin and the end of the cell under the cursor."""
-        at = self._view.at_ns
+        at_ns = self._view.at_ns
         if self._offsets_of is not None and self._parts:
-            second, part = at // _NS * _NS, at % _NS * self._parts // _NS
+            second, part = at_ns // _NS * _NS, at_ns % _NS * self._parts // _NS
             # The first nanosecond that is in this part, as in waits_by_offset().
             return (
                 second + part * _NS // self._parts,
                 second + (part + 1) * _NS // self._parts,
             )
         window = self.window
-        cell = window.cell_at(at)
+        cell = window.cell_at(at_ns)
         return window.edge_ns(cell), window.edge_ns(cell + 1)
 
     @on(ItemList.Moved)

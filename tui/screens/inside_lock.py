@@ -90,7 +90,7 @@ class InsideLockScreen(CallTreeScreen):
         self._sorter = StableSorter()
         self._sort_by = SORT_KEYS[0].name
         self._new_notes = NewNotes()
-        self._new_notes.of(snapshot.notes)
+        self._new_notes.select(snapshot.notes)
         self._function_list = self._first = ItemList(id="functions")
 
     def compose_lists(self) -> ComposeResult:
@@ -110,9 +110,9 @@ class InsideLockScreen(CallTreeScreen):
 
     def profile_of(self, snapshot: Snapshot) -> Profile:
         """See CallTreeScreen. A lock that is not there has no samples."""
-        found = next((lock for lock in snapshot.locks if lock.id == self._lock.id), None)
-        self._is_gone = found is None
-        self._lock = found or replace(self._lock, inside=None)
+        lock = next((lock for lock in snapshot.locks if lock.id == self._lock.id), None)
+        self._is_gone = lock is None
+        self._lock = lock or replace(self._lock, inside=None)
         return InsideLockProfile(snapshot, self._lock)
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
@@ -120,7 +120,7 @@ class InsideLockScreen(CallTreeScreen):
         super().show_snapshot(snapshot)
         if self.is_mounted:
             self._sample(snapshot)
-            if new := self._new_notes.of(snapshot.notes):
+            if new := self._new_notes.select(snapshot.notes):
                 self.show_message(*new, style="waiting", seconds=_NOTES_S)
 
     def _sample(self, snapshot: Snapshot) -> None:
@@ -150,8 +150,8 @@ class InsideLockScreen(CallTreeScreen):
     def _reason(self) -> str:
         """Why there are no samples; "" if there are some."""
         snapshot, sampling = self._profile.snapshot, self._sampling
-        found = self._profile.lock.inside
-        if snapshot.inside is not None and found is not None and found.samples:
+        tree = self._profile.lock.inside
+        if snapshot.inside is not None and tree is not None and tree.samples:
             return ""
         if sampling.refusal and not self._is_past:
             return sampling.refusal
@@ -171,16 +171,16 @@ class InsideLockScreen(CallTreeScreen):
     def _draw_functions(self) -> None:
         key = sort_key_named(SORT_KEYS, self._sort_by)
         rows = {
-            self._ids.setdefault(one.step, len(self._ids)): one
-            for one in sorted(self._functions, key=key.key)
-            if matches(location_of(one.step, one.location), self.filter_words)
+            self._ids.setdefault(function.step, len(self._ids)): function
+            for function in sorted(self._functions, key=key.key)
+            if matches(location_of(function.step, function.location), self.filter_words)
         }
         # A moment of the past may be far from the one before, and no drawing follows.
         if self._is_past or not self._shares:
             self._sorter.sort_now()
         self._shares = rows
         ids = self._sorter.arrange(list(rows), self._now(), lambda: list(rows))
-        samples = max(sum(one.own for one in self._functions), 1)
+        samples = max(sum(function.own for function in self._functions), 1)
         table = lay_out(function_columns(samples), self._function_list.size.width)
         self._function_list.set_heads(
             "Functions", f"by {self._weight.says} in them", table.heading(key.column)

@@ -259,9 +259,11 @@ class Panel(Generic[Row]):
             return (
                 {id_: singles[id_] for id_ in self.inside(group) if id_ in stuck} if stuck else {}
             )
-        found = {id_: singles[id_] for id_ in self._groups.found(key) or self.inside(group)}
-        ids = self._groups.arrange(key, list(found), lambda: self._sorted(index, found, found))
-        rows: dict[int, Row | More] = {id_: found[id_] for id_ in ids[:MAX_INSIDE]}
+        visible = {id_: singles[id_] for id_ in self._groups.found(key) or self.inside(group)}
+        ids = self._groups.arrange(
+            key, list(visible), lambda: self._sorted(index, visible, visible)
+        )
+        rows: dict[int, Row | More] = {id_: visible[id_] for id_ in ids[:MAX_INSIDE]}
         if len(ids) > MAX_INSIDE:
             rows[self._groups.id_of_more(key)] = More(len(ids) - MAX_INSIDE)
         return rows
@@ -276,11 +278,11 @@ class Panel(Generic[Row]):
         if not wanted.terms and wanted.finds_words(self.words(index, row)):
             return True
         singles = self.singles(index)
-        found = [id_ for id_ in self.inside(row) if self.found(index, singles[id_], wanted)]
-        if found:
-            key = self.group_of(index, found[0])
-            self._groups.open_for(key, found)
-        return bool(found)
+        matching = [id_ for id_ in self.inside(row) if self.found(index, singles[id_], wanted)]
+        if matching:
+            key = self.group_of(index, matching[0])
+            self._groups.open_for(key, matching)
+        return bool(matching)
 
     def _stuck(self, index: SnapshotIndex) -> frozenset[int]:
         """The ids of the rows in a deadlock, and of their groups."""
@@ -294,11 +296,11 @@ class Panel(Generic[Row]):
         if len(rows) < 2:  # the key of a group is that of its first thread: one of hundreds
             return list(visible)
         key = sort_key_named(self.sort_keys, self.sort_by).row_key(index)
-        found = sorted(visible, key=lambda id_: key(rows[id_]), reverse=self.reversed)
+        ordered = sorted(visible, key=lambda id_: key(rows[id_]), reverse=self.reversed)
         # In either direction deadlocked rows stay at the top and idle rows below. Sorting is
         # stable.
         stuck = self._stuck(index)
-        return sorted(found, key=lambda id_: (id_ not in stuck, self.idle(index, rows[id_])))
+        return sorted(ordered, key=lambda id_: (id_ not in stuck, self.idle(index, rows[id_])))
 
     def _caption(self, typed: TypedFilter, left_out: int, idle: int) -> str:
         if typed.error:
@@ -334,8 +336,8 @@ class LockPanel(Panel[LockRow]):
 
     def group_of(self, index: SnapshotIndex, id_: int) -> Hashable | None:
         """See Panel."""
-        of = index.class_of.get(id_)
-        return (of.kind, of.name) if of is not None else None
+        lock_class = index.class_of.get(id_)
+        return (lock_class.kind, lock_class.name) if lock_class is not None else None
 
     def grouped(self, index: SnapshotIndex) -> Container[int]:
         """See Panel."""
@@ -369,21 +371,23 @@ class LockPanel(Panel[LockRow]):
 
     def columns(self, index: SnapshotIndex) -> Sequence[Column[LockRow]]:
         """See Panel."""
-        return lock_list.columns(index, lambda of: self._groups.is_open((of.kind, of.name)))
+        return lock_list.columns(
+            index, lambda lock_class: self._groups.is_open((lock_class.kind, lock_class.name))
+        )
 
     def details(self, index: SnapshotIndex, id_: int) -> tuple[str, Iterable[Line]] | None:
         """See Panel."""
-        found = index.locks.get(id_) or self.groups(index).get(self._groups.key_of(id_))
-        if isinstance(found, Lock):
-            return "of a lock", lock_details(index, found, self.pressure(index.snapshot, found))
-        return ("of a class of locks", class_details(index, found)) if found else None
+        row = index.locks.get(id_) or self.groups(index).get(self._groups.key_of(id_))
+        if isinstance(row, Lock):
+            return "of a lock", lock_details(index, row, self.pressure(index.snapshot, row))
+        return ("of a class of locks", class_details(index, row)) if row else None
 
     def locks(self, index: SnapshotIndex, id_: int) -> Sequence[Lock]:
         """The lock of a row, or the locks of a class."""
         if lock := index.locks.get(id_):
             return (lock,)
-        of = self.groups(index).get(self._groups.key_of(id_))
-        return index.members(of) if isinstance(of, LockClass) else ()
+        row = self.groups(index).get(self._groups.key_of(id_))
+        return index.members(row) if isinstance(row, LockClass) else ()
 
     def lock(self, index: SnapshotIndex) -> Lock | None:
         """See Panel."""
@@ -458,10 +462,10 @@ class ThreadPanel(Panel[ThreadRow]):
 
     def details(self, index: SnapshotIndex, id_: int) -> tuple[str, Iterable[Line]] | None:
         """See Panel."""
-        found = index.threads.get(id_) or self.groups(index).get(self._groups.key_of(id_))
-        if isinstance(found, Thread):
-            return "of a thread", thread_details(index, found)
-        return ("of threads that do the same", group_details(index, found)) if found else None
+        row = index.threads.get(id_) or self.groups(index).get(self._groups.key_of(id_))
+        if isinstance(row, Thread):
+            return "of a thread", thread_details(index, row)
+        return ("of threads that do the same", group_details(index, row)) if row else None
 
     def lock(self, index: SnapshotIndex) -> Lock | None:
         """The lock that the thread waits for, else the last lock that other threads want of it."""
@@ -470,5 +474,5 @@ class ThreadPanel(Panel[ThreadRow]):
             return None
         if thread.waiting_for is not None:
             return index.locks.get(thread.waiting_for.lock)
-        held = [index.locks[one.lock] for one in thread.holds if one.lock in index.locks]
+        held = [index.locks[hold.lock] for hold in thread.holds if hold.lock in index.locks]
         return next((lock for lock in reversed(held) if lock.waiters), None)

@@ -43,12 +43,12 @@ class MarkComparison:
             self._screen.start(lambda: self._show(moments, mark, until_ns), "comparison")
 
     def _mark_before(self, until_ns: int) -> Notable | None:
-        found = [
-            one
-            for one in self._past.notables()
-            if one.kind is NotableKind.MARK and one.time_ns < until_ns
+        marks = [
+            notable
+            for notable in self._past.notables()
+            if notable.kind is NotableKind.MARK and notable.time_ns < until_ns
         ]
-        return found[-1] if found else None
+        return marks[-1] if marks else None
 
     async def _show(self, moments: Moments, mark: Notable, until_ns: int) -> None:
         from locktop.tui.screens.difference import DifferenceScreen

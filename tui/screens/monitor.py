@@ -230,7 +230,7 @@ class MonitorScreen(ListScreen):
     def _show_index(self, index: SnapshotIndex) -> None:
         self._index = index
         self.pressure.show(self.travel.drawn_ns)
-        if new := self._new_notes.of(index.snapshot.notes):
+        if new := self._new_notes.select(index.snapshot.notes):
             self.show_message(*new, style="waiting", seconds=_NOTES_S)
         self._draw()
         if self.begins_with is not None:
@@ -278,7 +278,7 @@ class MonitorScreen(ListScreen):
         """
         rows, worst = self._body.locks, most_waited_now(self._index) if self._index else None
         in_rows = rows.widget.display and rows.has_column(HOLDER_NOW)
-        locks = {details.lock, *(rows.widget.in_sight if in_rows else ())}
+        locks = {details.lock, *(rows.widget.visible_ids if in_rows else ())}
         if self.past.is_active:
             return  # the scans go on with what they measured
         self._feed.follow(details.thread, locks | ({worst.id} if worst is not None else set()))

@@ -124,7 +124,7 @@ class MonitorBody:
 
     def use(self, used: ItemList) -> None:
         """Let the keys be for this list."""
-        self._used = next(name for name, one in self._panels.items() if one.widget is used)
+        self._used = next(name for name, panel in self._panels.items() if panel.widget is used)
         for name in self._panels:
             self._screen.set_class(name == self._used, f"on-{name}")
         self._screen.set_class(self._used in _ONE_LIST, "one-list")

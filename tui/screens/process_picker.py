@@ -67,7 +67,9 @@ class ProcessPickerScreen(OneListScreen):
         until = time.monotonic() + _SURVEY_S
         ready = [candidate for candidate in self._found.values() if candidate.preloaded]
         # A process of many threads is the likeliest one to be stuck.
-        for pid in [one.pid for one in sorted(ready, key=lambda one: -one.threads)]:
+        for pid in [
+            candidate.pid for candidate in sorted(ready, key=lambda candidate: -candidate.threads)
+        ]:
             if time.monotonic() > until:
                 return
             stuck = await asyncio.to_thread(self._survey, pid)

@@ -65,7 +65,7 @@ class ProfilesScreen(OneListScreen):
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Show a newer snapshot of the same process: the counts go on."""
         self._snapshot = snapshot
-        newer = {_key(one): one for one in snapshot.profiles}
+        newer = {_key(profile): profile for profile in snapshot.profiles}
         self._visible = tuple(
             replace(kept, profile=newer.get(_key(kept.profile), kept.profile))
             for kept in self._visible
@@ -82,17 +82,17 @@ class ProfilesScreen(OneListScreen):
         self.first_line.show((cut(title, width),))
         self.headline_lines.show((cut(make_line((f" {self._says()}", "label")), width),))
         words = self.filter_words.lower()
-        found = {
-            one.number: one
-            for one in self._snapshot.profiles
-            if words in profile_name(one).lower() or words in one.source
+        visible = {
+            profile.number: profile
+            for profile in self._snapshot.profiles
+            if words in profile_name(profile).lower() or words in profile.source
         }
         table = lay_out(profile_columns(), self._list.size.width)
         self._list.set_heads("Profiles", "", table.heading())
         self._list.show(
-            list(found),
+            list(visible),
             lambda number: table.line(
-                found[number], ("A" if number == self._first else " ", "title")
+                visible[number], ("A" if number == self._first else " ", "title")
             ),
         )
         self._draw_buckets()
@@ -104,15 +104,17 @@ class ProfilesScreen(OneListScreen):
         return f"A is {profile_name(first)}; Enter on another profile compares"
 
     def _profile(self, number: int | None) -> SelfProfile | None:
-        return next((one for one in self._snapshot.profiles if one.number == number), None)
+        return next(
+            (profile for profile in self._snapshot.profiles if profile.number == number), None
+        )
 
     def _draw_buckets(self) -> None:
-        found = self._listing()
+        listing = self._listing()
         title = " and ".join(profile_name(kept.profile) for kept in self._visible)
         self._buckets.set_heads("Buckets", title)
         width = max(40, self._buckets.size.width - 1)
         subject = tuple(_key(kept.profile) for kept in self._visible)
-        self._buckets.show(subject, listing_lines(found, width) if found is not None else ())
+        self._buckets.show(subject, listing_lines(listing, width) if listing is not None else ())
 
     def _listing(self) -> Listing | None:
         if not self._visible:
@@ -130,13 +132,14 @@ class ProfilesScreen(OneListScreen):
         self.show_message("Reading the code and its source lines ...", seconds=1.0)
         is_here = self._is_here()
         try:
-            found = [
-                await asyncio.to_thread(_kept, self._snapshot, one, is_here) for one in profiles
+            kept_profiles = [
+                await asyncio.to_thread(_kept, self._snapshot, profile, is_here)
+                for profile in profiles
             ]
         except LocktopError as error:
             self.show_message(str(error), style="waiting", seconds=_ERROR_S)
             return
-        self._visible = tuple(found)
+        self._visible = tuple(kept_profiles)
         self.apply_filter()
 
     def _is_here(self) -> bool:
@@ -163,9 +166,9 @@ class ProfilesScreen(OneListScreen):
     def action_save(self, form: str) -> None:
         """Save the profile under the cursor with its code, or the buckets as text."""
         if form == "text":
-            if found := self._listing():
-                names = [kept.profile for kept in found.profiles]
-                self.save(partial(_save_text, found, self._file_name(*names)))
+            if listing := self._listing():
+                names = [kept.profile for kept in listing.profiles]
+                self.save(partial(_save_text, listing, self._file_name(*names)))
             else:
                 self.show_message("Not saved: Enter shows the buckets of a profile first")
         elif current := self._profile(self._list.current):
@@ -174,7 +177,7 @@ class ProfilesScreen(OneListScreen):
 
     def _file_name(self, *profiles: SelfProfile) -> str:
         process = self._snapshot.process
-        names = "-".join(profile_name(one) for one in profiles)
+        names = "-".join(profile_name(profile) for profile in profiles)
         return files.plain_name(f"locktop-profile-{process.comm}-{process.pid}-{names}")
 
     def action_panel(self, step: int) -> None:
@@ -215,9 +218,9 @@ def _save_profile(snapshot: Snapshot, profile: SelfProfile, is_here: bool, name:
     return files.save_new(name, ".json", data)
 
 
-def _save_text(found: Listing, name: str) -> Path:
+def _save_text(listing: Listing, name: str) -> Path:
     text = PROFILE_FORMATS["text"]
-    return files.save_new(name, text.suffix, text.render(found))
+    return files.save_new(name, text.suffix, text.render(listing))
 
 
 def _key(profile: SelfProfile) -> tuple[object, ...]:

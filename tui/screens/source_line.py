@@ -26,7 +26,9 @@ def lock_line(index: SnapshotIndex, lock: Lock) -> tuple[str, int] | None:
 
 def deadlock_line(index: SnapshotIndex, row: int) -> tuple[str, int] | None:
     """The file and the line where the first thread of a deadlock waits; ``row`` 0: of any."""
-    return _first_line(member.stack for one in reports_of(index, row) for member in one.circle)
+    return _first_line(
+        member.stack for report in reports_of(index, row) for member in report.circle
+    )
 
 
 def lock_order_line(index: SnapshotIndex, row: int) -> tuple[str, int] | None:

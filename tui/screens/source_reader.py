@@ -44,12 +44,12 @@ class SourceReader:
     async def _read(self) -> None:
         try:
             process = self._process
-            found = process is not None and await asyncio.to_thread(
+            has_lines = process is not None and await asyncio.to_thread(
                 self._lines.read, process.pid, _seconds(process.started_at)
             )
         finally:
             self._is_reading = False
-        if found:
+        if has_lines:
             self._draw()
 
 

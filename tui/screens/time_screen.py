@@ -52,7 +52,7 @@ class TimeScreen(ListScreen):
         #: Whether the user goes on to the other screen over time.
         self.wants_other = False
         self._now = past.now
-        self._view = TimeView.of(*past.reader.bounds(), past.at_ns)
+        self._view = TimeView.create(*past.reader.bounds(), past.at_ns)
         self._line: TimeLine | None = None  # what was read last
         self._index: SnapshotIndex | None = None
         self._is_reading = False

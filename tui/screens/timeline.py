@@ -118,21 +118,21 @@ class TimelineScreen(TimeScreen):
 
     def _wait(self, lane: Lane, window: Window) -> TimedWait | None:
         """The wait at the cursor, else the longest in its cell, else the one of the hold there."""
-        at = self._view.at_ns
+        at_ns = self._view.at_ns
         best: TimedWait | None = None
-        for one in lane.waits:
-            record = one.record
-            if record.began_ns > at:
+        for wait in lane.waits:
+            record = wait.record
+            if record.began_ns > at_ns:
                 break
-            if at <= record.got_ns and (best is None or best.idle or not one.idle):
-                best = one
+            if at_ns <= record.got_ns and (best is None or best.idle or not wait.idle):
+                best = wait
         if best is not None and not best.idle:
             return best
-        cell = window.cell_at(at)
+        cell = window.cell_at(at_ns)
         in_cell = wait_in(lane.waits, window.edge_ns(cell), window.edge_ns(cell + 1))
         if in_cell is not None and not in_cell.idle:
             return in_cell
-        held = [one for one in lane.waits if one.record.got_ns <= at <= one.record.end_ns]
+        held = [wait for wait in lane.waits if wait.record.got_ns <= at_ns <= wait.record.end_ns]
         return held[-1] if held else best or in_cell
 
     def _flows(self, line: TimeLine, wait: TimedWait | None) -> tuple[Flow | None, list[Flow]]:
@@ -175,9 +175,9 @@ class TimelineScreen(TimeScreen):
         lane = self._lane()
         if lane is None:
             return
-        found = events(lane.waits)
-        at = self._view.at_ns
-        event = event_after(found, at) if direction > 0 else event_before(found, at)
+        all_events = events(lane.waits)
+        at_ns = self._view.at_ns
+        event = event_after(all_events, at_ns) if direction > 0 else event_before(all_events, at_ns)
         if event is None:
             self.show_message(f"No wait {'after' if direction > 0 else 'before'} this.")
             return
@@ -225,10 +225,10 @@ class TimelineScreen(TimeScreen):
 
     def action_notable(self, direction: int) -> None:
         """Go to the next alert or mark, or to the one before."""
-        found = self._reader.notables()
-        at = self._view.at_ns
-        after = [one for one in found if one.time_ns > at]
-        before = [one for one in found if one.time_ns < at]
+        notables = self._reader.notables()
+        at_ns = self._view.at_ns
+        after = [notable for notable in notables if notable.time_ns > at_ns]
+        before = [notable for notable in notables if notable.time_ns < at_ns]
         chosen = (after[:1] if direction > 0 else before[-1:]) or None
         if chosen is None:
             self.show_message(f"No alert or mark {'after' if direction > 0 else 'before'} this.")

@@ -62,7 +62,7 @@ class ItemList(ScrollPanel):
         self.move_to(number)
 
     @property
-    def in_sight(self) -> Sequence[int]:
+    def visible_ids(self) -> Sequence[int]:
         """The ids in the visible rows."""
         return self._ids[self.top : self.top + self.page]
 

@@ -12,20 +12,20 @@ S = 10**9
 
 
 def test_the_newest_part_is_visible_first() -> None:
-    view = TimeView.of(0, 100 * S)
+    view = TimeView.create(0, 100 * S)
     assert (view.from_ns, view.to_ns, view.at_ns, view.follows) == (70 * S, 100 * S, 100 * S, True)
-    short = TimeView.of(90 * S, 100 * S)
+    short = TimeView.create(90 * S, 100 * S)
     assert (short.from_ns, short.to_ns) == (90 * S, 100 * S)
 
 
 def test_a_given_moment_is_in_the_middle() -> None:
-    view = TimeView.of(0, 100 * S, 20 * S)
+    view = TimeView.create(0, 100 * S, 20 * S)
     assert (view.from_ns, view.to_ns, view.at_ns) == (5 * S, 35 * S, 20 * S)
     assert not view.follows
 
 
 def test_the_view_follows_the_newest_moment_until_the_cursor_moves() -> None:
-    view = TimeView.of(0, 100 * S)
+    view = TimeView.create(0, 100 * S)
     view.set_bounds(0, 102 * S)
     assert (view.from_ns, view.to_ns, view.at_ns) == (72 * S, 102 * S, 102 * S)
     view.move(-1, 30)
@@ -37,14 +37,14 @@ def test_the_view_follows_the_newest_moment_until_the_cursor_moves() -> None:
 
 
 def test_what_is_forgotten_leaves_the_view() -> None:
-    view = TimeView.of(0, 100 * S, 10 * S)
+    view = TimeView.create(0, 100 * S, 10 * S)
     view.set_bounds(50 * S, 120 * S)
     assert view.from_ns == 50 * S
     assert view.at_ns >= view.from_ns
 
 
 def test_a_zoom_keeps_the_cursor_in_its_cell() -> None:
-    view = TimeView.of(0, 100 * S, 20 * S)
+    view = TimeView.create(0, 100 * S, 20 * S)
     for _ in range(20):
         cell = view.window(50).cell_at(view.at_ns)
         view.zoom(1)
@@ -53,7 +53,7 @@ def test_a_zoom_keeps_the_cursor_in_its_cell() -> None:
 
 
 def test_the_least_and_the_whole_span_bound_a_zoom() -> None:
-    view = TimeView.of(0, 100 * S, 20 * S)
+    view = TimeView.create(0, 100 * S, 20 * S)
     view.zoom(60)
     assert view.span_ns == MIN_SPAN_NS
     view.zoom(-60)
@@ -64,7 +64,7 @@ def test_the_least_and_the_whole_span_bound_a_zoom() -> None:
 
 
 def test_the_cursor_takes_the_view_along() -> None:
-    view = TimeView.of(0, 100 * S, 50 * S)
+    view = TimeView.create(0, 100 * S, 50 * S)
     for _ in range(200):
         view.move(1, 30)
         assert view.from_ns <= view.at_ns <= view.to_ns
@@ -94,7 +94,7 @@ def test_the_view_never_leaves_what_is_kept() -> None:
     for seed in seeds(20):
         chosen = random.Random(seed)
         first, last = chosen.randint(0, 10**6), 10**6 + chosen.randint(1, 100 * S)
-        view = TimeView.of(first, last)
+        view = TimeView.create(first, last)
         for _ in range(200):
             take_step(view, chosen)
             assert view.first_ns <= view.from_ns < view.to_ns <= view.last_ns
