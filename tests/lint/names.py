@@ -25,7 +25,7 @@ FINISHED = (
     "collector/extensions/stream", "collector/extensions/watch", "collector/extensions/whatif",
     "collector/linux", "collector/model", "collector/recording", "collector/render",
     "collector/shm", "collector/sources", "collector/symbols", "tui/commands", "tui/screens",
-    "tui/views",
+    "tui/views", "tui/widgets",
 )  # fmt: skip
 #: Variables that do not say what they hold.
 VAGUE_VARIABLES = {"found", "one", "at", "of", "known", "told", "made"}

@@ -94,8 +94,8 @@ class ChoiceDialog(ClosingScreen[Chosen | None], ModalScreen[Chosen | None]):
         number = self._list.current
         if number is None or self._choices[number].is_marked is None:
             return
-        one = self._choices[number]
-        self._choices[number] = Choice(one.name, one.text, not one.is_marked)
+        choice = self._choices[number]
+        self._choices[number] = Choice(choice.name, choice.text, not choice.is_marked)
         self._list.chosen = True
         self._draw()
 
@@ -104,7 +104,7 @@ class ChoiceDialog(ClosingScreen[Chosen | None], ModalScreen[Chosen | None]):
         number = self._list.current
         if key in self._takes:
             name = self._choices[number].name if number is not None else ""
-            marked = tuple(one.name for one in self._choices if one.is_marked)
+            marked = tuple(choice.name for choice in self._choices if choice.is_marked)
             self.dismiss(Chosen(key, name, marked))
 
     def action_move(self, rows: int) -> None:

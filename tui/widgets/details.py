@@ -32,9 +32,9 @@ class Details(ScrollPanel):
     @property
     def present_line(self) -> int:
         """See ScrollPanel."""
-        found = self._found
-        in_sight = found is not None and self.top <= found < self.top + self.page
-        return found if found is not None and in_sight else self.top
+        row = self._found
+        in_sight = row is not None and self.top <= row < self.top + self.page
+        return row if row is not None and in_sight else self.top
 
     def show_found(self, number: int) -> None:
         """See ScrollPanel."""

@@ -118,7 +118,7 @@ def help_text(
     return text
 
 
-def _append_keys(text: Text, found: Sequence[tuple[str, str]]) -> None:
-    for keys, says in found:
+def _append_keys(text: Text, entries: Sequence[tuple[str, str]]) -> None:
+    for keys, says in entries:
         text.append(f"  {keys:<10}", style="bold")
         text.append(f" {says}\n")

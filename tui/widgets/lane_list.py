@@ -26,17 +26,17 @@ class LaneList(ItemList):
 def _marked(line: Line, cells_from: int, cell: int) -> Line:
     """The line with the cursor's style on the name before the cells, and on one cell."""
     marked: list[Span] = []
-    at, wanted = 0, cells_from + cell
+    position, wanted = 0, cells_from + cell
     for text, style in line:
-        for part in _parts(text, at, wanted):
-            is_cursor = at < cells_from - 1 or at == wanted
+        for part in _parts(text, position, wanted):
+            is_cursor = position < cells_from - 1 or position == wanted
             marked.append((part, "cursor" if is_cursor else style))
-            at += len(part)
+            position += len(part)
     return tuple(marked)
 
 
-def _parts(text: str, at: int, wanted: int) -> list[str]:
-    """Cut a text that begins at cell ``at`` before and behind cell ``wanted``."""
-    inner = {min(max(0, edge - at), len(text)) for edge in (wanted, wanted + 1)}
+def _parts(text: str, position: int, wanted: int) -> list[str]:
+    """Cut a text that begins at cell ``position`` before and behind cell ``wanted``."""
+    inner = {min(max(0, edge - position), len(text)) for edge in (wanted, wanted + 1)}
     cuts = sorted({0, len(text)} | inner)
     return [text[begin:end] for begin, end in pairwise(cuts)]

@@ -98,7 +98,7 @@ class LevelDialog(ClosingScreen[str | None], ModalScreen[str | None]):
 
     def action_choose(self) -> None:
         """Choose the level under the cursor, or ask before that."""
-        wanted = self._under_cursor()
+        wanted = self._chosen_level()
         if self._asks and wanted not in (None, self._level):
             self._wanted = wanted
             self._draw()
@@ -113,11 +113,11 @@ class LevelDialog(ClosingScreen[str | None], ModalScreen[str | None]):
     @on(ItemList.Moved)
     def _moved(self) -> None:
         """Another level is another question."""
-        if self._wanted is not None and self._under_cursor() != self._wanted:
+        if self._wanted is not None and self._chosen_level() != self._wanted:
             self._wanted = None
             self._draw()
 
-    def _under_cursor(self) -> str | None:
+    def _chosen_level(self) -> str | None:
         current = self._list.current
         return LEVELS[current].name if current is not None else None
 

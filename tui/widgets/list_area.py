@@ -22,14 +22,14 @@ class ListArea(Container):
     def fit(self) -> None:
         """Limit the height of each visible list to its rows, and the height of the area."""
         if self.screen.has_class("wide"):
-            for one in (self, *self.query(ItemList)):
-                one.styles.max_height = None
+            for widget in (self, *self.query(ItemList)):
+                widget.styles.max_height = None
             return
         heights = 0
-        for one in self.query(ItemList):
-            if one.display:
-                count = one.count()
+        for widget in self.query(ItemList):
+            if widget.display:
+                count = widget.count()
                 rows = next((rows for rows in _ROWS if rows >= count), count)
-                one.styles.max_height = one.heads + rows
-                heights += one.heads + rows
+                widget.styles.max_height = widget.heads + rows
+                heights += widget.heads + rows
         self.styles.max_height = heights

@@ -263,8 +263,8 @@ class ListScreen(ClosingScreen[None]):
 
     def action_edit(self) -> None:
         """Open the line of the source in the user's editor."""
-        found = self.texts.source_line()
-        fault = self._edit(*found) if found is not None else "No source line is known here."
+        location = self.texts.source_line()
+        fault = self._edit(*location) if location is not None else "No source line is known here."
         if fault:
             self.show_message(fault, style="waiting", seconds=_ERROR_S)
 

@@ -27,7 +27,9 @@ class ListTexts:
 
     def details(self) -> str:
         """The visible details as plain text; "" without any."""
-        return next((one.whole_text for one in self._screen.query(Details) if one.display), "")
+        return next(
+            (panel.whole_text for panel in self._screen.query(Details) if panel.display), ""
+        )
 
     def report(self) -> Callable[[], str] | None:
         """Return what makes the text report, in another thread; None where there is none."""

@@ -76,10 +76,10 @@ class ScrollPanel(StripCache, ScrollView, can_focus=True, inherit_bindings=False
 
     def find_from_origin(self, words: str) -> bool:
         """Go to the first line with ``words`` from the origin on, or to the origin without one."""
-        found = self._find(words, range(self._origin, self._origin + self.count()))
-        if not found:
+        has_match = self._find(words, range(self._origin, self._origin + self.count()))
+        if not has_match:
             self.show_found(self._origin)
-        return found
+        return has_match
 
     def find(self, words: str, direction: int) -> bool:
         """Go to the next line with ``words``, or with -1 to the one before; False without one."""

@@ -61,8 +61,8 @@ class StripCache(Widget):
         strips = [self._strip_at(y, width) for y in crop.line_range]
         if filters := self.get_line_filters():
             _, background = self.background_colors
-            for one in filters:
-                strips = [strip.apply_filter(one, background) for strip in strips]
+            for line_filter in filters:
+                strips = [strip.apply_filter(line_filter, background) for strip in strips]
         if crop.column_span != (0, width):
             strips = [strip.crop(*crop.column_span) for strip in strips]
         return strips
