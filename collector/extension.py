@@ -104,7 +104,11 @@ def own_extensions(package: str) -> Iterator[Extension]:
 @cache
 def sections() -> Mapping[str, SnapshotSection]:
     """The sections of a snapshot by name."""
-    return {one.name: one.section() for one in extensions() if one.section is not None}
+    return {
+        extension.name: extension.section()
+        for extension in extensions()
+        if extension.section is not None
+    }
 
 
 @cache
@@ -135,7 +139,7 @@ def _fault(extension: object, loaded: Mapping[str, Extension]) -> str:
 
     if not isinstance(extension, Extension):
         return f"{GROUP} must name an Extension, not {type(extension).__name__}"
-    own = {one.name for one in own_extensions("locktop.collector.extensions")}
+    own = {ours.name for ours in own_extensions("locktop.collector.extensions")}
     if extension.name in loaded or extension.name in own:
         return f"there is another extension {extension.name!r}"
     if not extension.name.isidentifier() or extension.name in Draft.__struct_fields__:

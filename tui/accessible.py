@@ -47,19 +47,19 @@ def facts(index: SnapshotIndex, alerts: Sequence[Notable] = ()) -> dict[str, str
         alerts: the deadlocks and long waits so far, the oldest first.
     """
     snapshot = index.snapshot
-    waiting = [one for one in snapshot.threads if one.state is ThreadState.WAITING]
-    found = {
+    waiting = [thread for thread in snapshot.threads if thread.state is ThreadState.WAITING]
+    entries = {
         "Process": f"{snapshot.process.comm} {snapshot.process.pid}",
         "State": _state(index),
         _ALWAYS: _deadlock(index),
         "Threads that wait": f"{len(waiting)}",
     }
     worst = most_waited_now(index)
-    found |= _lock_facts(index, worst) if worst is not None else {"Worst lock": "none"}
-    found["Alerts"] = _alerts(alerts)
-    found["Level"] = snapshot.level
-    found["Notes"] = "; ".join(snapshot.notes) or "none"
-    return {header: plain(text) for header, text in found.items()}
+    entries |= _lock_facts(index, worst) if worst is not None else {"Worst lock": "none"}
+    entries["Alerts"] = _alerts(alerts)
+    entries["Level"] = snapshot.level
+    entries["Notes"] = "; ".join(snapshot.notes) or "none"
+    return {header: plain(text) for header, text in entries.items()}
 
 
 def _alerts(alerts: Sequence[Notable]) -> str:
@@ -77,12 +77,12 @@ def _state(index: SnapshotIndex) -> str:
 
 
 def _deadlock(index: SnapshotIndex) -> str:
-    found = index.snapshot.deadlocks
-    if not found:
+    deadlocks = index.snapshot.deadlocks
+    if not deadlocks:
         return hang_words(index)
     # The title of the banner has a time, which would be a change at each scan.
     _, *edges = banner(index, sys.maxsize, _WIDE)
-    certain = "certain" if any(one.certain for one in found) else "possible"
+    certain = "certain" if any(deadlock.certain for deadlock in deadlocks) else "possible"
     return "; ".join([certain, *(line_text(edge).strip() for edge in edges)])
 
 
@@ -97,9 +97,9 @@ def hang_words(index: SnapshotIndex) -> str:
 
 def _lock_facts(index: SnapshotIndex, lock: Lock) -> dict[str, str]:
     waits = [
-        one.waiting_for.duration_s
-        for one in index.waiting
-        if one.waiting_for is not None and one.waiting_for.lock == lock.id
+        thread.waiting_for.duration_s
+        for thread in index.waiting
+        if thread.waiting_for is not None and thread.waiting_for.lock == lock.id
     ]
     longest = max(waits, default=0.0)
     holders = index.holders(lock.holders, lock.id) if lock.holders else "not known"
@@ -130,9 +130,9 @@ class AlertLog:
     def add(self, snapshot: Snapshot) -> Sequence[Notable]:
         """Take a scan; return the alerts, the oldest first."""
         self._keeper.keep(snapshot)
-        found = [one for one in self._history.notables() if one.kind in ALERTS]
-        self._alerts |= {(one.time_ns, one.lock): one for one in found}
-        return sorted(self._alerts.values(), key=lambda one: one.time_ns)
+        alerts = [alert for alert in self._history.notables() if alert.kind in ALERTS]
+        self._alerts |= {(alert.time_ns, alert.lock): alert for alert in alerts}
+        return sorted(self._alerts.values(), key=lambda alert: alert.time_ns)
 
     def close(self) -> None:
         """Read no more records of waits."""

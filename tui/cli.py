@@ -113,15 +113,17 @@ def all_commands() -> Iterator[Command]:
 
 def parser() -> argparse.ArgumentParser:
     """The parser of the command line."""
-    made = _Parser(
+    root_parser = _Parser(
         prog="locktop",
         description=_DESCRIPTION,
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    made.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
-    attach.add_arguments(made)
-    commands = made.add_subparsers(title="commands", metavar="COMMAND")
+    root_parser.add_argument(
+        "--version", action=_Version, nargs=0, help="print the version and exit"
+    )
+    attach.add_arguments(root_parser)
+    commands = root_parser.add_subparsers(title="commands", metavar="COMMAND")
     for command in all_commands():
         sub = commands.add_parser(
             command.NAME,
@@ -131,9 +133,9 @@ def parser() -> argparse.ArgumentParser:
         )
         command.add_arguments(sub)
         sub.set_defaults(execute=command.execute)
-    options.set_defaults(made)
-    made.set_defaults(execute=attach.execute)
-    return made
+    options.set_defaults(root_parser)
+    root_parser.set_defaults(execute=attach.execute)
+    return root_parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -60,14 +60,16 @@ class ScreenExtension(Extension):
 def screen_extensions() -> tuple[ScreenExtension, ...]:
     """The extensions of the screen, and those of installed packages."""
     everything = (*own_extensions("locktop.tui.extensions"), *installed().extensions)
-    return tuple(one for one in everything if isinstance(one, ScreenExtension))
+    return tuple(extension for extension in everything if isinstance(extension, ScreenExtension))
 
 
 @cache
 def monitor_keys() -> Mapping[str, MonitorKey]:
     """The keys of the monitor that open views of extensions, by the names of their actions."""
     return {
-        one.name: one.monitor_key() for one in screen_extensions() if one.monitor_key is not None
+        extension.name: extension.monitor_key()
+        for extension in screen_extensions()
+        if extension.monitor_key is not None
     }
 
 

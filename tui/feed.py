@@ -178,7 +178,7 @@ class PollerFeed:
         self._scans += 1
         if self._scans == _FIRST_SCANS:
             self.set_interval(self._interval_s)
-        whole = self._without_suppressed(snapshot)
+        whole = self._drop_suppressed(snapshot)
         visible = self._session.apply(whole) if self._session is not None else whole
         if self._memory is None:
             self._publish(visible)
@@ -188,7 +188,7 @@ class PollerFeed:
         # The user sees the scan before the memory has it.
         self._memory.keep(visible, whole)
 
-    def _without_suppressed(self, snapshot: Snapshot) -> Snapshot:
+    def _drop_suppressed(self, snapshot: Snapshot) -> Snapshot:
         if not self.suppressions or not snapshot.lock_order:
             return snapshot
         from locktop.collector.config import suppressions

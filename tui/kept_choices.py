@@ -41,14 +41,14 @@ def load() -> tuple[KeptChoices, str]:
     """Return the choices, and a message if the file cannot be read; "" if nothing is wrong."""
     file = path()
     try:
-        found = msgspec.json.decode(user_file.read(file), type=KeptChoices)
+        choices = msgspec.json.decode(user_file.read(file), type=KeptChoices)
     except user_file.FileMissingError:
         return KeptChoices(), ""
     except (LocktopError, msgspec.MsgspecError, RecursionError) as error:
         return KeptChoices(), f"{file}: no choices are kept there: {error}"
-    if len(found.views) > _MAX_VIEWS:
+    if len(choices.views) > _MAX_VIEWS:
         return KeptChoices(), f"{file}: no choices are kept there: more than {_MAX_VIEWS} views"
-    return found, ""
+    return choices, ""
 
 
 def keep_columns(name: str, titles: tuple[str, ...]) -> None:
@@ -89,7 +89,7 @@ def _save(kept: KeptChoices) -> None:
     file = path()
     if len(kept.views) > _MAX_VIEWS:
         raise LocktopError(f"{file} has {_MAX_VIEWS} views already: forget one first")
-    above = next(one for one in file.parents if one.exists())
+    above = next(folder for folder in file.parents if folder.exists())
     if above.stat().st_uid != os.geteuid():  # as under sudo, which may keep the user's HOME
         raise LocktopError(f"{above} belongs to another user")
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

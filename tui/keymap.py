@@ -79,7 +79,7 @@ def key_label(key: str) -> str:
     """The text of a key on the screen: ``Ctrl+D`` for ``ctrl+d``."""
     *modifiers, last = _parts(key)
     text = _NAMED.get(last, last.upper() if modifiers else last)
-    return "+".join([*(_MODIFIERS[one] for one in modifiers), text])
+    return "+".join([*(_MODIFIERS[modifier] for modifier in modifiers), text])
 
 
 def _parts(key: str) -> list[str]:
@@ -161,8 +161,8 @@ def _is_key(key: str) -> bool:
 
 def _leave_out_clashes(base: Keys, own: Keys, file: str, wrong: list[str]) -> None:
     """Take entries out of ``own`` until no key of a screen has two actions."""
-    while found := next(_clashes(base | own), None):
-        screen, key, actions = found
+    while clash := next(_clashes(base | own), None):
+        screen, key, actions = clash
         entries = [action for action in actions if action in own]
         if not entries:
             return  # the fault is not the user's

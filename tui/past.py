@@ -98,8 +98,8 @@ class Past:
         if not times:
             return self._nothing()
         self.is_playing = False
-        at = len(times) if self.time_ns is None else bisect_right(times, self.time_ns)
-        wanted = at - 1 + count
+        index = len(times) if self.time_ns is None else bisect_right(times, self.time_ns)
+        wanted = index - 1 + count
         if wanted >= len(times):
             return self.to_newest()
         if wanted < 0:
@@ -116,37 +116,37 @@ class Past:
         times = self._times()
         if not times:
             return self._nothing()
-        found = self.notables()
-        at = [_same(one) for one in found]
-        if self._notable is not None and _same(self._notable) in at:
-            wanted = at.index(_same(self._notable)) + direction
+        notables = self.notables()
+        keys = [_same(notable) for notable in notables]
+        if self._notable is not None and _same(self._notable) in keys:
+            wanted = keys.index(_same(self._notable)) + direction
         elif self.time_ns is None:
-            wanted = len(found) - 1 if direction < 0 else len(found)
+            wanted = len(notables) - 1 if direction < 0 else len(notables)
         else:
-            ends = [one.time_ns for one in found]
+            ends = [notable.time_ns for notable in notables]
             after = bisect_right(ends, self.time_ns)
             wanted = bisect_left(ends, self.time_ns) - 1 if direction < 0 else after
-        if not 0 <= wanted < len(found):
+        if not 0 <= wanted < len(notables):
             return self._no_more(direction)
         self.is_playing = False
-        return self._to_notable(found[wanted], times)
+        return self._to_notable(notables[wanted], times)
 
     def _no_more(self, direction: int) -> str:
         if direction > 0:
             return "There is no alert or mark after this."
-        known = EarlierWaits.KNOWN
+        earlier_waits = EarlierWaits.KNOWN
         if isinstance(self.moments, KnowsEarlierWaits):
-            known = self.moments.earlier_waits
-        return f"There is no alert or mark before this.{_EARLIER[known]}"
+            earlier_waits = self.moments.earlier_waits
+        return f"There is no alert or mark before this.{_EARLIER[earlier_waits]}"
 
     def _to_notable(self, notable: Notable, times: Sequence[int]) -> str:
         wanted_ns = notable.time_ns - (_BEFORE_END_NS if notable.kind is NotableKind.WAIT else 0)
-        at = bisect_right(times, wanted_ns) - 1
+        index = bisect_right(times, wanted_ns) - 1
         # An alert of a scan has the time of the scan.
         exact = bisect_left(times, notable.time_ns)
         if exact < len(times) and times[exact] == notable.time_ns:
-            at = exact
-        self._go(times[max(at, 0)], notable)
+            index = exact
+        self._go(times[max(index, 0)], notable)
         said = f"{clock_text(notable.time_ns)}  {notable.text}"
         if notable.time_ns < times[0]:
             ago = span_text(times[0] - notable.time_ns)
@@ -228,7 +228,7 @@ class Past:
         Raises:
             LocktopError: those of the recording are damaged.
         """
-        return sorted([*self._known(), *self._own_marks], key=lambda one: one.time_ns)
+        return sorted([*self._known(), *self._own_marks], key=lambda notable: notable.time_ns)
 
     def _known(self) -> Sequence[Notable]:
         if self.moments is None:
@@ -250,7 +250,7 @@ class Past:
         Raises:
             LocktopError: those of the recording are damaged.
         """
-        return [one for one in self._known() if one.kind in ALERTS]
+        return [notable for notable in self._known() if notable.kind in ALERTS]
 
     # The player
 
@@ -292,9 +292,9 @@ class Past:
         if self._clock_ns >= times[-1]:
             self.to_newest()
             return self.time_ns != before
-        at = max(0, bisect_right(times, self._clock_ns) - 1)
-        if times[at] != before:
-            self._go(times[at])
+        index = max(0, bisect_right(times, self._clock_ns) - 1)
+        if times[index] != before:
+            self._go(times[index])
         return self.time_ns != before
 
     def _go(self, time_ns: int, notable: Notable | None = None) -> None:

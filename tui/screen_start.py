@@ -43,15 +43,15 @@ def start_of(
     Raises:
         LocktopError: there is no such view.
     """
-    found = saved.get(view)
-    if found is None:
+    choice = saved.get(view)
+    if choice is None:
         _check(view, saved)
         return ScreenStart(view, sort, filter_text, columns, saved)
-    name = found.view or "locks"
+    name = choice.view or "locks"
     _check(name, {})
-    own = {list_of(name): found.columns} if found.columns else {}
+    own = {list_of(name): choice.columns} if choice.columns else {}
     return ScreenStart(
-        name, sort or found.sort, filter_text or found.filter, {**own, **columns}, saved
+        name, sort or choice.sort, filter_text or choice.filter, {**own, **columns}, saved
     )
 
 

@@ -93,8 +93,8 @@ class ThemedApp(App[Result]):
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """The CSS variables of locktop for a theme without them, which is one of Textual's."""
         # App.__init__ calls this too, before the themes are loaded.
-        known = getattr(self, "_themes", {})
-        return themes.variables(known["night"]) if "night" in known else {}
+        known_themes = getattr(self, "_themes", {})
+        return themes.variables(known_themes["night"]) if "night" in known_themes else {}
 
     def on_mount(self) -> None:
         """Handle the signals that end the app, and paint everything after a suspension."""
@@ -181,7 +181,9 @@ class ThemedApp(App[Result]):
 
     def _list_screen(self) -> ListScreen:
         """The visible screen of lists, maybe below a dialogue. Each app begins with one."""
-        return next(one for one in reversed(self.screen_stack) if isinstance(one, ListScreen))
+        return next(
+            screen for screen in reversed(self.screen_stack) if isinstance(screen, ListScreen)
+        )
 
     def send_to_clipboard(self, data: bytes) -> str:
         """Send a text to the clipboard of the terminal.

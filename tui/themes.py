@@ -77,8 +77,8 @@ def parse(text: str, origin: str) -> ThemeFile:
         data = user_toml.loads(text)
     except user_toml.NoTomlError as error:
         raise ThemeError(f"{origin}: not TOML: {error}") from None
-    known = {"name", "title", "dark", "ansi", "base", "screen", "style"}
-    _refuse_unknown(origin, "", set(data), known)
+    allowed = {"name", "title", "dark", "ansi", "base", "screen", "style"}
+    _refuse_unknown(origin, "", set(data), allowed)
     base = _table(data, "base", origin, BASE, BASE)
     screen = _table(data, "screen", origin, SCREEN, SCREEN)
     style = _table(data, "style", origin, STYLED, ())
@@ -96,21 +96,21 @@ def parse(text: str, origin: str) -> ThemeFile:
 
 
 def _table(
-    data: dict[str, Any], key: str, origin: str, known: tuple[str, ...], needed: tuple[str, ...]
+    data: dict[str, Any], key: str, origin: str, allowed: tuple[str, ...], needed: tuple[str, ...]
 ) -> dict[str, str]:
     table = data.get(key, {})
     if not isinstance(table, dict):
         raise ThemeError(f"{origin}: [{key}] must be a table")
     table = {_RENAMED.get(name, name): value for name, value in table.items()}
-    _refuse_unknown(origin, f"{key}.", set(table), set(known))
+    _refuse_unknown(origin, f"{key}.", set(table), set(allowed))
     for name in needed:
         if name not in table:
             raise ThemeError(f"{origin}: {key}.{name} is missing")
     return {name: str(value) for name, value in table.items()}
 
 
-def _refuse_unknown(origin: str, where: str, found: set[str], known: set[str]) -> None:
-    unknown = sorted(found - known)
+def _refuse_unknown(origin: str, where: str, present: set[str], allowed: set[str]) -> None:
+    unknown = sorted(present - allowed)
     if unknown:
         raise ThemeError(f"{origin}: {where}{unknown[0]} is not known")
 
@@ -140,7 +140,7 @@ def load_all() -> tuple[dict[str, ThemeFile], list[str]]:
 
     The user's themes replace those of the package with the same name.
     """
-    found: dict[str, ThemeFile] = {}
+    themes: dict[str, ThemeFile] = {}
     wrong: list[str] = []
     files: list[tuple[Path, Callable[[Path], bytes]]]
     files = [(path, Path.read_bytes) for path in _shipped()]
@@ -152,8 +152,8 @@ def load_all() -> tuple[dict[str, ThemeFile], list[str]]:
         except (ThemeError, LocktopError, OSError, UnicodeDecodeError) as error:
             wrong.append(f"theme left out: {error}")
             continue
-        found[theme.name] = theme
-    return found, wrong
+        themes[theme.name] = theme
+    return themes, wrong
 
 
 def _shipped() -> list[Path]:
@@ -169,9 +169,9 @@ def _own() -> list[Path]:
 
 def variables(theme: ThemeFile) -> dict[str, str]:
     """The CSS variables of a theme: ``lt-NAME`` colours and ``lt-NAME-style`` styles."""
-    found = {f"{PREFIX}{name}": value for name, value in theme.screen.items()}
-    found |= {f"{PREFIX}{name}-style": theme.style.get(name, "none") for name in STYLED}
-    return found
+    values = {f"{PREFIX}{name}": value for name, value in theme.screen.items()}
+    values |= {f"{PREFIX}{name}-style": theme.style.get(name, "none") for name in STYLED}
+    return values
 
 
 def to_textual(theme: ThemeFile) -> Theme:

@@ -19,14 +19,8 @@ OLD_WORDS = re.compile(
 #: Names that say nothing of what a variable holds, in folders of C that are done with them.
 VAGUE_NAMES = re.compile(r"\b(at|found|known|of|one|told)\b")
 NAMED_FOLDERS = ("native/bench", "native/demo", "native/portable", "native/src")
-#: The folders of the product whose variables and functions say what they are. The rest follows.
-FINISHED = (
-    "collector/analysis", "collector/config", "collector/extensions/bench",
-    "collector/extensions/stream", "collector/extensions/watch", "collector/extensions/whatif",
-    "collector/linux", "collector/model", "collector/recording", "collector/render",
-    "collector/shm", "collector/sources", "collector/symbols", "tui/commands", "tui/screens",
-    "tui/views", "tui/widgets",
-)  # fmt: skip
+#: The folders of the product, whose variables and functions say what they are.
+FINISHED = ("collector", "tui")
 #: Variables that do not say what they hold.
 VAGUE_VARIABLES = {"found", "one", "at", "of", "known", "told", "made"}
 #: A function is a verb or a noun. Textual gives ``on_`` its meaning, Python ``from_`` and ``to_``.

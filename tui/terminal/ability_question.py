@@ -21,18 +21,18 @@ _AFTER_ASCII = 2 + _LETTERS
 _AFTER_ALL = _AFTER_ASCII + _LINES
 
 
-def answered_abilities(known: Abilities, row: int, column: int) -> Abilities:
-    """Return ``known`` with the abilities that a report of the cursor's position shows.
+def answered_abilities(abilities: Abilities, row: int, column: int) -> Abilities:
+    """Return ``abilities`` with the abilities that a report of the cursor's position shows.
 
     Args:
-        known: other abilities.
+        abilities: other abilities.
         row: from 0 on.
         column: from 0 on.
     """
     if row not in (_ROW - 1, _ROW):  # a key
-        return known
+        return abilities
     return replace(
-        known,
+        abilities,
         repeats=column == _AFTER_ALL,
         repeats_ascii=column in (_AFTER_ASCII, _AFTER_ALL),
         feeds=row == _ROW,

@@ -78,7 +78,7 @@ def runs_of(y: int, old: Row, new: Row, erases: bool, may_be_odd: bool) -> list[
     """
     changed = [x for x, cell in enumerate(new) if cell is not old[x] and cell != old[x]]
     if may_be_odd:
-        changed = _with_odd(changed, new)
+        changed = _add_odd(changed, new)
     runs: list[Run] = []
     done = 0
     for number, x in enumerate(changed):
@@ -96,10 +96,10 @@ def runs_of(y: int, old: Row, new: Row, erases: bool, may_be_odd: bool) -> list[
     return runs
 
 
-def _with_odd(found: list[int], new: Row) -> list[int]:
+def _add_odd(changed: list[int], new: Row) -> list[int]:
     """The columns to send, where those found have changed."""
     columns: set[int] = set()
-    for x in found:
+    for x in changed:
         while is_second(new[x]):
             x -= 1
         columns.add(x)

@@ -130,7 +130,7 @@ class TerminalCells:
         if abilities.moves_rows and len(output) >= _MOVE_FROM_BYTES:
             move = find_move(before, rows, abilities.erases)
             if move is not None:
-                runs, style = self._runs(move.of(before), rows), move.fill.style
+                runs, style = self._runs(move.moved(before), rows), move.fill.style
                 rest = shortest_output(runs, end, abilities, style)
                 output = min(output, move.output() + rest, key=byte_count)
         return output
@@ -146,11 +146,11 @@ class TerminalCells:
         return runs
 
     def _read(self, data: str) -> _Painting:
-        painting, at = _Painting(self._rows), 0
+        painting, position = _Painting(self._rows), 0
         for part in _PART.finditer(data):
-            if part.start() != at:
+            if part.start() != position:
                 raise _NotPaintedError
-            at = part.end()
+            position = part.end()
             parameters, command, text = part.groups()
             if text:
                 painting.write(self._cells_of(painting, text))
@@ -161,7 +161,7 @@ class TerminalCells:
                 painting.style = style
             else:
                 painting.position = _position(parameters) if command else None
-        if at != len(data) or painting.style != DEFAULT:
+        if position != len(data) or painting.style != DEFAULT:
             raise _NotPaintedError
         return painting
 

@@ -21,7 +21,7 @@ def set_clipboard(data: bytes, environ: Mapping[str, str]) -> str:
     if not environ.get("STY") or environ.get("TMUX"):
         return sequence
     pieces = range(0, len(sequence), _SCREEN_PIECE)
-    return "".join(f"\x1bP{sequence[at : at + _SCREEN_PIECE]}\x1b\\" for at in pieces)
+    return "".join(f"\x1bP{sequence[index : index + _SCREEN_PIECE]}\x1b\\" for index in pieces)
 
 
 def note(environ: Mapping[str, str]) -> str:

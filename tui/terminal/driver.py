@@ -119,7 +119,7 @@ class _MeteredFile:
         return self._file.fileno()
 
 
-def in_multiplexer(environ: Mapping[str, str]) -> bool:
+def is_multiplexed(environ: Mapping[str, str]) -> bool:
     """Whether the terminal is one of tmux or GNU screen, perhaps of another machine."""
     term = environ.get("TERM", "")
     return bool(environ.get("TMUX") or environ.get("STY")) or term.startswith(("tmux", "screen"))
@@ -153,7 +153,7 @@ class Patience:
         if self._started or threading.current_thread() is not threading.main_thread():
             return
         self._started = True
-        self._before = signal.signal(signal.SIGALRM, self._over)
+        self._before = signal.signal(signal.SIGALRM, self._expire)
         signal.setitimer(signal.ITIMER_REAL, self._patience_s, _AGAIN_S)
 
     def stop(self) -> None:
@@ -179,7 +179,7 @@ class Patience:
             self._free_writer(number)
         return not self._file.busy
 
-    def _over(self, number: int, frame: FrameType | None) -> None:
+    def _expire(self, number: int, frame: FrameType | None) -> None:
         if not self._file.abandoned:
             self._file.dropping = True
             self._free_writer(signal.SIGALRM)
@@ -239,7 +239,7 @@ class MeteredDriver(LinuxDriver):
         tmux 3.7 repaints the whole pane after each synchronized update.
         """
         wanted = self.meter.synchronized
-        if wanted if wanted is not None else not in_multiplexer(os.environ):
+        if wanted if wanted is not None else not is_multiplexed(os.environ):
             super()._request_terminal_sync_mode_support()
 
     def start_application_mode(self) -> None:
@@ -294,8 +294,8 @@ class MeteredDriver(LinuxDriver):
     def process_message(self, message: Message) -> None:
         """Pass on what the terminal sent, but not the answer to the driver's own question."""
         if isinstance(message, events.CursorPosition):
-            known = self._cells.abilities
-            self._cells.abilities = answered_abilities(known, message.y, message.x)
+            abilities = self._cells.abilities
+            self._cells.abilities = answered_abilities(abilities, message.y, message.x)
         else:
             super().process_message(message)
 

@@ -31,18 +31,18 @@ class InputDecoder:
         because it may be a key.
         """
         data, returned = self._rest + data, self._returned
-        text, at = "", 0
-        while (begin := data.find(_REPORT, at)) >= 0 and len(data) - begin >= _REPORT_BYTES:
+        text, position = "", 0
+        while (begin := data.find(_REPORT, position)) >= 0 and len(data) - begin >= _REPORT_BYTES:
             end = begin + _REPORT_BYTES
-            text += self._decoder.decode(data[at:begin]) + _sgr_report(*data[end - 3 : end])
-            at = end
+            text += self._decoder.decode(data[position:begin]) + _sgr_report(*data[end - 3 : end])
+            position = end
         if begin >= 0:
-            text += self._decoder.decode(data[at:begin])
+            text += self._decoder.decode(data[position:begin])
             self._rest, self._returned = data[begin:], 0 if begin else returned
         else:
-            text += self._decoder.decode(data[at:])
+            text += self._decoder.decode(data[position:])
             self._rest = next(
-                (rest for rest in (b"\x1b[", b"\x1b") if data[at:].endswith(rest)), b""
+                (rest for rest in (b"\x1b[", b"\x1b") if data[position:].endswith(rest)), b""
             )
             self._returned = len(self._rest)
         return text[returned:]

@@ -32,7 +32,7 @@ class RowMove(NamedTuple):
         change_rows = f"\x1b[{self.by}L" if self.by > 0 else f"\x1b[{-self.by}M"
         return f"{margins}{style}{change_rows}\x1b[r"
 
-    def of(self, rows: Sequence[Row]) -> list[Row]:
+    def moved(self, rows: Sequence[Row]) -> list[Row]:
         """The rows after the move."""
         part = rows[self.top : self.bottom + 1]
         come: list[Row] = [[self.fill] * len(part[0]) for _ in range(abs(self.by))]

@@ -28,9 +28,9 @@ def apply(before: Attributes, parameters: str) -> Attributes | None:
     """The style after an SGR sequence, None if that is not known."""
     foreground, background, flags = before
     codes = parameters.split(";")
-    at = 0
-    while at < len(codes):
-        code = int(codes[at] or 0)
+    index = 0
+    while index < len(codes):
+        code = int(codes[index] or 0)
         length = 1
         if code == 0:
             foreground, background, flags = DEFAULT
@@ -39,18 +39,18 @@ def apply(before: Attributes, parameters: str) -> Attributes | None:
         elif code in _OFF.values():
             flags = frozenset(flag for flag in flags if _OFF[flag] != code)
         elif code in (38, 48):
-            length = _EXTENDED_LENGTH.get(codes[at + 1] if at + 1 < len(codes) else "", 0)
-            if not length or at + length > len(codes):
+            length = _EXTENDED_LENGTH.get(codes[index + 1] if index + 1 < len(codes) else "", 0)
+            if not length or index + length > len(codes):
                 return None
-            colour = ";".join(codes[at : at + length])
+            colour = ";".join(codes[index : index + length])
             foreground, background = (colour, background) if code == 38 else (foreground, colour)
         elif 30 <= code <= 39 or 90 <= code <= 97:
-            foreground = "" if code == 39 else codes[at]
+            foreground = "" if code == 39 else codes[index]
         elif 40 <= code <= 49 or 100 <= code <= 107:
-            background = "" if code == 49 else codes[at]
+            background = "" if code == 49 else codes[index]
         else:
             return None
-        at += length
+        index += length
     return Attributes(foreground, background, flags)
 
 

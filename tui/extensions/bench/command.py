@@ -88,13 +88,15 @@ def execute(arguments: argparse.Namespace) -> int:
     effort = report.FULL if arguments.full else report.QUICK if arguments.quick else report.USUAL
     if arguments.rounds:
         effort = replace(effort, rounds=arguments.rounds)
-    found = report.measure(effort, arguments.only, _show_progress if sys.stderr.isatty() else None)
+    results = report.measure(
+        effort, arguments.only, _show_progress if sys.stderr.isatty() else None
+    )
     if arguments.json:
         import json
 
-        print(json.dumps(report.json_object(found), indent=1))
+        print(json.dumps(report.json_object(results), indent=1))
     else:
-        print(tables.markdown(found) if arguments.markdown else tables.text(found))
+        print(tables.markdown(results) if arguments.markdown else tables.text(results))
     return 0
 
 
@@ -102,15 +104,15 @@ def _measure_calls(arguments: argparse.Namespace) -> int:
     from locktop.collector.extensions.bench import call_costs
 
     rounds, seconds = (1, 0.05) if arguments.quick else (11 if arguments.full else 5, 0.5)
-    found = call_costs.measure(
+    results = call_costs.measure(
         arguments.rounds or rounds, seconds, _show_progress if sys.stderr.isatty() else None
     )
     if arguments.json:
         import json
 
-        print(json.dumps(call_costs.json_object(found), indent=1))
+        print(json.dumps(call_costs.json_object(results), indent=1))
     else:
-        print(call_costs.text(found, arguments.markdown))
+        print(call_costs.text(results, arguments.markdown))
     return 0
 
 
@@ -143,17 +145,17 @@ def _measure_profiles(arguments: argparse.Namespace) -> int:
         raise LocktopError("bench profile takes neither --only nor --contention nor --beside")
     pairs = 2 if arguments.quick else (200 if arguments.full else 60)
     progress = _show_progress if sys.stderr.isatty() else None
-    found = profile_costs.measure(arguments.rounds or pairs, progress)
+    results = profile_costs.measure(arguments.rounds or pairs, progress)
     if arguments.json:
         import json
 
-        print(json.dumps(profile_costs.json_object(found), indent=1))
+        print(json.dumps(profile_costs.json_object(results), indent=1))
     else:
-        print((profile_costs.markdown if arguments.markdown else profile_costs.text)(found))
+        print((profile_costs.markdown if arguments.markdown else profile_costs.text)(results))
     return 0
 
 
-def _show_progress(done: int, of: int) -> None:
+def _show_progress(done: int, total: int) -> None:
     """Write the progress over one line of the terminal, and clear the line at the end."""
-    text = f"measuring {done} of {of}" if done < of else ""
+    text = f"measuring {done} of {total}" if done < total else ""
     print(f"\r{text:<40}\r", end="", file=sys.stderr, flush=True)

@@ -80,11 +80,11 @@ def execute(arguments: argparse.Namespace) -> int:
     """Write the predictions."""
     recorded.check_use(arguments, NAME)
     path = destination(arguments)
-    found = _answered(arguments)
+    answered = _answered(arguments)
     form = WHATIF_FORMATS[arguments.format]
-    data = form.render(found.whatif, found.snapshot, text_width())
+    data = form.render(answered.whatif, answered.snapshot, text_width())
     write(announced(data, form, arguments), path, arguments)
-    return 0 if found.whatif.refusal is None else _REFUSED
+    return 0 if answered.whatif.refusal is None else _REFUSED
 
 
 def _answered(arguments: argparse.Namespace) -> Answered:

@@ -18,15 +18,30 @@ def prediction_columns(names: Mapping[int, str]) -> tuple[Column[Prediction], ..
     """The columns: the gain, its interval, the bound, and the change; ``names``: of the locks."""
     return (
         Column("GAIN", 8, _gain, fitting=fit_right),
-        Column("9 OF 10 IN", 17, lambda one: (sentences.interval(one), "text"), fitting=fit_right),
-        Column("AT MOST", 8, lambda one: (sentences.gain(one.bound), "dim"), fitting=fit_right),
-        Column("CHANGE", 20, lambda one: (sentences.change(one.change, names), "text"), grow=1),
+        Column(
+            "9 OF 10 IN",
+            17,
+            lambda prediction: (sentences.interval(prediction), "text"),
+            fitting=fit_right,
+        ),
+        Column(
+            "AT MOST",
+            8,
+            lambda prediction: (sentences.gain(prediction.bound), "dim"),
+            fitting=fit_right,
+        ),
+        Column(
+            "CHANGE",
+            20,
+            lambda prediction: (sentences.change(prediction.change, names), "text"),
+            grow=1,
+        ),
     )
 
 
-def _gain(one: Prediction) -> Cell:
-    style = "running" if one.low > 1 else "waiting" if one.high < 1 else "dim"
-    return sentences.gain(one.ratio), style
+def _gain(prediction: Prediction) -> Cell:
+    style = "running" if prediction.low > 1 else "waiting" if prediction.high < 1 else "dim"
+    return sentences.gain(prediction.ratio), style
 
 
 def progress_line(left_s: int | None) -> Line:
@@ -43,11 +58,11 @@ def refusal_line(reason: str) -> Line:
     return make_line((f" No prediction: {reason.rstrip('.')}.", "waiting"))
 
 
-def taken_line(found: WhatIf, next_step: str) -> Line:
+def taken_line(what_if: WhatIf, next_step: str) -> Line:
     """The time of the predictions, and what the user may do next."""
-    until = f" until {_clock(found.taken_at)}" if found.taken_at else ""
+    until = f" until {_clock(what_if.taken_at)}" if what_if.taken_at else ""
     return make_line(
-        (f" From {units.duration(found.span_s)}{until}.", "text"), (f"  {next_step}", "label")
+        (f" From {units.duration(what_if.span_s)}{until}.", "text"), (f"  {next_step}", "label")
     )
 
 
@@ -59,24 +74,24 @@ def _clock(taken_at: str) -> str:
         return "?"
 
 
-def answer_line(found: WhatIf) -> Line:
+def answer_line(what_if: WhatIf) -> Line:
     """The throughput, or the reason that there are no predictions."""
-    if found.refusal is not None:
-        return make_line((f" {sentences.no_prediction(found)}", "waiting"))
+    if what_if.refusal is not None:
+        return make_line((f" {sentences.no_prediction(what_if)}", "waiting"))
     return make_line(
-        (f" {found.rounds_per_s:,.0f} {sentences.unit(found)} a second", "text"),
-        (f"   replay {sentences.gain(found.replayed)} without a change", "label"),
-        (f"   {found.cpus_used:.2f} of {found.cpus} CPUs", "label"),
+        (f" {what_if.rounds_per_s:,.0f} {sentences.unit(what_if)} a second", "text"),
+        (f"   replay {sentences.gain(what_if.replayed)} without a change", "label"),
+        (f"   {what_if.cpus_used:.2f} of {what_if.cpus} CPUs", "label"),
     )
 
 
-def detail_lines(found: WhatIf, snapshot: Snapshot, width: int) -> list[Line]:
+def detail_lines(what_if: WhatIf, snapshot: Snapshot, width: int) -> list[Line]:
     """The lines of the text form below the list: the changes without a prediction come first.
 
     Args:
-        found: the predictions.
+        what_if: the predictions.
         snapshot: of their time.
         width: of the screen, in cells.
     """
-    texts = text_report.details(found, snapshot, width - 1)
+    texts = text_report.details(what_if, snapshot, width - 1)
     return [(), *(make_line((f" {text}" if text else "", "text")) for text in texts)]

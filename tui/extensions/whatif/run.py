@@ -93,7 +93,7 @@ class WhatIfRun:
                 loop.call_soon_threadsafe(self._end_recording)
 
         try:
-            self._answered = await _in_thread(partial(predictor.predict, on_recorded))
+            self._answered = await _run_in_thread(partial(predictor.predict, on_recorded))
         except LocktopError as error:
             self.error = str(error)
         except OSError as error:
@@ -130,7 +130,7 @@ class WhatIfRun:
             self._top().show_message(said)
 
 
-async def _in_thread(predict: Callable[[], Answered]) -> Answered:
+async def _run_in_thread(predict: Callable[[], Answered]) -> Answered:
     """Return what ``predict`` returns, or raise what it raises.
 
     Not by asyncio.to_thread: locktop would wait for the end of the recording before it ends. The
@@ -139,22 +139,22 @@ async def _in_thread(predict: Callable[[], Answered]) -> Answered:
     loop = asyncio.get_running_loop()
     answered: asyncio.Future[Answered] = loop.create_future()
 
-    def end(found: Answered | None, error: Exception | None) -> None:
+    def end(answer: Answered | None, error: Exception | None) -> None:
         if answered.done():  # cancelled
             return
-        if found is not None:
-            answered.set_result(found)
+        if answer is not None:
+            answered.set_result(answer)
         elif error is not None:
             answered.set_exception(error)
 
     def run() -> None:
-        found, fault = None, None
+        answer, fault = None, None
         try:
-            found = predict()
+            answer = predict()
         except Exception as error:
             fault = error
         with contextlib.suppress(RuntimeError):  # the loop is closed: the screen has ended
-            loop.call_soon_threadsafe(end, found, fault)
+            loop.call_soon_threadsafe(end, answer, fault)
 
     threading.Thread(target=run, name="what if", daemon=True).start()
     return await answered

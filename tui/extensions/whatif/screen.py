@@ -77,9 +77,9 @@ class WhatIfScreen(OneListScreen):
         if not self.is_mounted:
             return
         self.apply_filter()
-        found = self._found
-        if found is not None and not self._run.error:
-            notes = sentences.notes(found)
+        what_if = self._found
+        if what_if is not None and not self._run.error:
+            notes = sentences.notes(what_if)
             if notes and not self._has_room(self._detail_lines()):
                 self.show_message(*notes, seconds=_NOTES_S)
 
@@ -94,7 +94,7 @@ class WhatIfScreen(OneListScreen):
 
     def apply_filter(self) -> None:
         """See ListScreen."""
-        answered, found = self._answered, self._found
+        answered, what_if = self._answered, self._found
         process = self._snapshot.process
         self.show_keys()
         title = make_line((f" {process.comm} {process.pid}  what a change would gain", "strong"))
@@ -103,9 +103,9 @@ class WhatIfScreen(OneListScreen):
         names = sentences.lock_names(answered.whatif, answered.snapshot) if answered else {}
         words = self.filter_words.lower()
         rows = {
-            number: one
-            for number, one in enumerate(found.predictions if found else ())
-            if words in sentences.change(one.change, names).lower()
+            number: prediction
+            for number, prediction in enumerate(what_if.predictions if what_if else ())
+            if words in sentences.change(prediction.change, names).lower()
         }
         table = lay_out(prediction_columns(names), self._list.size.width)
         self._list.set_heads("Changes", "by predicted throughput", table.heading("GAIN"))
@@ -114,19 +114,19 @@ class WhatIfScreen(OneListScreen):
 
     def _headline(self) -> list[Line]:
         """The progress, the predictions, and the effect of Enter."""
-        run, found = self._run, self._found
+        run, what_if = self._run, self._found
         is_replaying = run.is_busy and run.left_s is None
         reason = "" if is_replaying else self._predictor.why_not(self._snapshot)
         next_step = "" if run.is_busy or reason else f"Enter {self._predictor.begin()}"
-        if reason and found is not None and not run.is_busy and not run.error:
+        if reason and what_if is not None and not run.is_busy and not run.error:
             next_step, reason = f"No newer ones: {reason}.", ""
         lines = []
         if run.is_busy and not reason:
             lines.append(progress_line(run.left_s))
         elif error := run.error or reason:
             lines.append(refusal_line(error))
-        if found is not None:
-            lines += [answer_line(found), taken_line(found, next_step)]
+        if what_if is not None:
+            lines += [answer_line(what_if), taken_line(what_if, next_step)]
         elif next_step:
             lines.append(make_line((f" {next_step}", "label")))
         return [piece for line in lines for piece in wrap(line, self.size.width, _INDENT)]
@@ -148,8 +148,8 @@ class WhatIfScreen(OneListScreen):
     @property
     def _list_height(self) -> int:
         """Rows of the list: its heads, and a row for each prediction, whatever the filter."""
-        found = self._found
-        return self._list.heads + (len(found.predictions) if found is not None else 0)
+        what_if = self._found
+        return self._list.heads + (len(what_if.predictions) if what_if is not None else 0)
 
     def _room(self) -> int:
         """Rows that the headline and the list leave."""

@@ -6,7 +6,7 @@ import pytest
 from rich.cells import cell_len
 
 from locktop.tui.terminal.ascii_only import shows_utf8, to_ascii
-from locktop.tui.terminal.driver import in_multiplexer
+from locktop.tui.terminal.driver import is_multiplexed
 
 
 @pytest.mark.parametrize(
@@ -61,4 +61,4 @@ def test_control_sequences_stay() -> None:
 def test_tmux_and_screen_are_known_by_their_variables(
     environ: dict[str, str], is_multiplexer: bool
 ) -> None:
-    assert in_multiplexer(environ) == is_multiplexer
+    assert is_multiplexed(environ) == is_multiplexer
