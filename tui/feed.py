@@ -103,7 +103,6 @@ class PollerFeed:
         self._session: LiveSession | None = None
 
     def start(self, publish: Publish, interval_s: float) -> None:
-        """See SnapshotFeed."""
         from locktop.collector.recording.sessions import LiveSession
         from locktop.collector.sources.poller import Poller
 
@@ -119,34 +118,27 @@ class PollerFeed:
         self._poller.start()
 
     def set_interval(self, interval_s: float) -> None:
-        """See SnapshotFeed."""
         self._interval_s = interval_s
         if self._poller is not None:
             self._poller.interval_s = interval_s
 
     def follow(self, tid: int, locks: Collection[int]) -> None:
-        """See SnapshotFeed."""
         self._source.follow(tid, locks)
 
     def want_calls(self, wanted: bool) -> None:
-        """See SnapshotFeed."""
         self._source.want_calls(wanted)
 
     def set_reading_names(self, wanted: bool) -> None:
-        """See SnapshotFeed."""
         self._source.set_reading_names(wanted)
 
     @property
     def no_level(self) -> str:
-        """See SnapshotFeed."""
         return ""
 
     def set_level(self, name: str) -> str:
-        """See SnapshotFeed."""
         return self._source.set_level(name)
 
     def session(self, begins: bool) -> str:
-        """See SnapshotFeed."""
         from locktop.collector.errors import LocktopError
 
         if self._session is None:
@@ -154,20 +146,16 @@ class PollerFeed:
         return self._session.start() if begins else self._session.stop()
 
     def profile_inside(self, locks: Collection[int]) -> None:
-        """See SnapshotFeed."""
         self._source.profile_inside(locks)
 
     def end_profile(self) -> None:
-        """See SnapshotFeed."""
         self._source.end_profile()
 
     @property
     def source(self) -> Source | None:
-        """See SnapshotFeed."""
         return self._source
 
     def stop(self) -> None:
-        """See SnapshotFeed."""
         if self._poller is not None:
             self._poller.stop()
         if self._memory is not None:
@@ -203,48 +191,44 @@ class ReplayFeed:
     source = None
 
     def start(self, publish: Publish, interval_s: float) -> None:
-        """See SnapshotFeed."""
+        pass
 
     def set_interval(self, interval_s: float) -> None:
-        """See SnapshotFeed."""
+        pass
 
     def follow(self, tid: int, locks: Collection[int]) -> None:
-        """See SnapshotFeed."""
+        pass
 
     def want_calls(self, wanted: bool) -> None:
         """See SnapshotFeed. A recording has what was recorded."""
 
     def set_reading_names(self, wanted: bool) -> None:
-        """See SnapshotFeed."""
+        pass
 
     @property
     def no_level(self) -> str:
-        """See SnapshotFeed."""
         return "There is no level to set: this is a recording."
 
     def set_level(self, name: str) -> str:
-        """See SnapshotFeed."""
         from locktop.collector.errors import LocktopError
 
         raise LocktopError("there is no level to set: this is a recording")
 
     def session(self, begins: bool) -> str:
-        """See SnapshotFeed."""
         from locktop.collector.errors import LocktopError
 
         raise LocktopError("there is no session to begin or end: this is a recording")
 
     def profile_inside(self, locks: Collection[int]) -> None:
-        """See SnapshotFeed."""
         from locktop.collector.errors import LocktopError
 
         raise LocktopError("there is nothing to sample: this is a recording")
 
     def end_profile(self) -> None:
-        """See SnapshotFeed."""
+        pass
 
     def stop(self) -> None:
-        """See SnapshotFeed."""
+        pass
 
 
 class Slot:

@@ -28,7 +28,6 @@ class GuardedMemory:
     def keep(
         self, snapshot: Snapshot, whole: Snapshot | None = None, taken_ns: int | None = None
     ) -> None:
-        """See MemoryKeeper.keep."""
         self._guarded(lambda keeper: keeper.keep(snapshot, whole, taken_ns))
 
     def keep_records(self, batches: Iterable[SlotBatch]) -> None:
@@ -41,7 +40,6 @@ class GuardedMemory:
         self._guarded(add)
 
     def close(self) -> None:
-        """See MemoryKeeper.close."""
         if self._keeper is not None:
             self._keeper.close()
 

@@ -199,12 +199,10 @@ class History:
         return Kept(snapshots=snapshots, slots=slots, losses=losses, notables=notables)
 
     def times_ns(self) -> Sequence[int]:
-        """See Moments."""
         with self._lock:
             return [time_ns for chain in self._chains for time_ns in chain.times_ns]
 
     def snapshot_at(self, time_ns: int) -> Snapshot:
-        """See Moments."""
         return self._names.apply(self._kept_snapshot(time_ns), time_ns)
 
     def _kept_snapshot(self, time_ns: int) -> Snapshot:
@@ -232,7 +230,6 @@ class History:
         return payload
 
     def notables(self) -> Sequence[Notable]:
-        """See Moments."""
         with self._lock:
             notables = sorted(self._notables, key=lambda notable: notable.time_ns)
         return self._names.reword(notables)
@@ -254,7 +251,6 @@ class History:
         return sorted(records, key=lambda record: record.began_ns)
 
     def signals(self, from_ns: int, to_ns: int) -> Sequence[SignalRecord]:
-        """See HasSignals."""
         signals = [
             signal
             for batch in self._batches(from_ns, to_ns)
@@ -263,7 +259,6 @@ class History:
         return sorted(signals, key=lambda signal: signal.time_ns)
 
     def marks(self, from_ns: int, to_ns: int) -> Sequence[MarkRecord]:
-        """See HasMarks."""
         marks = [
             mark
             for batch in self._batches(from_ns, to_ns)

@@ -29,9 +29,7 @@ _FIRST_CALLS = 1
 class HasRings(Protocol):
     """The part of a Source that has ring records."""
 
-    def drain(self, first_calls: int = ...) -> RingDrain | None:
-        """See Source."""
-        ...
+    def drain(self, first_calls: int = ...) -> RingDrain | None: ...
 
 
 class MemoryKeeper:

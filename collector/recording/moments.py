@@ -77,6 +77,4 @@ class KnowsEarlierWaits(Protocol):
     """A past of a process that lived before."""
 
     @property
-    def earlier_waits(self) -> EarlierWaits:
-        """See EarlierWaits."""
-        ...
+    def earlier_waits(self) -> EarlierWaits: ...

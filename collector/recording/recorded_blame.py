@@ -34,30 +34,24 @@ class RecordedBlame(LazyBlame):
 
     @property
     def sites(self) -> Set[int]:
-        """See LazyBlame."""
         return {site for site, _ in self._packed.origins}
 
     @property
     def further_locks(self) -> Set[int]:
-        """See LazyBlame."""
         return {lock for _, lock in self._packed.origins}
 
     @property
     def unheld_s(self) -> float:
-        """See LazyBlame."""
         return self._packed.unheld_s
 
     @property
     def behind_s(self) -> float:
-        """See LazyBlame."""
         return self._packed.behind_s
 
     def packed(self) -> PackedBlame:
-        """See LazyBlame."""
         return self._packed
 
     def sum_with(self, others: Iterable[LazyBlame]) -> Sequence[Blame]:
-        """See LazyBlame."""
         sums: Counter[tuple[int, int, int]] = Counter()
         for blame in (self, *others):
             for entry in blame:

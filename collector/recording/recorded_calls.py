@@ -22,13 +22,9 @@ _SEARCH_NS = round((_MAX_PAUSE_S + 5.0) * 1e9)
 class HasCalls(Protocol):
     """The part of a Source that has function calls."""
 
-    def scan(self, resolve: bool = False) -> Snapshot:
-        """See Source."""
-        ...
+    def scan(self, resolve: bool = False) -> Snapshot: ...
 
-    def want_calls(self, wanted: bool) -> None:
-        """See Source."""
-        ...
+    def want_calls(self, wanted: bool) -> None: ...
 
 
 class RecordedCalls:
@@ -67,11 +63,9 @@ class MomentsWithCalls:
         self._last: Snapshot | None = None
 
     def times_ns(self) -> Sequence[int]:
-        """See Moments."""
         return self._moments.times_ns()
 
     def snapshot_at(self, time_ns: int) -> Snapshot:
-        """See Moments."""
         snapshot = calls_at(self._moments, time_ns)
         if self._last is None:
             self._last = self._moments.snapshot_at(self._moments.times_ns()[-1])
@@ -83,11 +77,9 @@ class MomentsWithCalls:
         return replace(snapshot, stacks={**snapshot.stacks, **better})
 
     def notables(self) -> Sequence[Notable]:
-        """See Moments."""
         return self._moments.notables()
 
     def records(self, from_ns: int, to_ns: int) -> Sequence[WaitRecord]:
-        """See Moments."""
         return self._moments.records(from_ns, to_ns)
 
 

@@ -43,15 +43,12 @@ class RecordedSource:
         return snapshot
 
     def waits(self) -> Mapping[int, OngoingWait] | None:
-        """See Source."""
         return self._source.waits()
 
     def hurry(self) -> None:
-        """See Source."""
         self._source.hurry()
 
     def follow(self, tid: int, locks: Collection[int] | None = None) -> None:
-        """See Source."""
         self._source.follow(tid, locks)
 
     def set_reading_names(self, wanted: bool) -> None:
@@ -62,19 +59,15 @@ class RecordedSource:
         self._calls.is_wanted = wanted
 
     def set_level(self, name: str) -> str:
-        """See Source."""
         return self._source.set_level(name)
 
     def drain(self, first_calls: int = FIRST_CALLS) -> RingDrain | None:
-        """See Source."""
         return self._source.drain(first_calls)
 
     def profile_inside(self, locks: Collection[int] | None = None, rate: float = RATE) -> None:
-        """See Source."""
         self._source.profile_inside(locks, rate)
 
     def end_profile(self) -> None:
-        """See Source."""
         self._source.end_profile()
 
     def close(self) -> None:

@@ -83,11 +83,9 @@ class Recording:
         self._file.close()
 
     def times_ns(self) -> Sequence[int]:
-        """See Moments."""
         return self._times
 
     def snapshot_at(self, time_ns: int) -> Snapshot:
-        """See Moments."""
         return self._names.apply(self.recorded_snapshot_at(time_ns), time_ns)
 
     def recorded_snapshot_at(self, time_ns: int) -> Snapshot:
@@ -98,7 +96,6 @@ class Recording:
         return snapshot_payload.decode(self._payload(number))
 
     def notables(self) -> Sequence[Notable]:
-        """See Moments."""
         return self._names.reword(self.notables_as_recorded())
 
     def notables_as_recorded(self) -> list[Notable]:
@@ -113,7 +110,6 @@ class Recording:
         return sorted(cleaned, key=lambda notable: notable.time_ns)
 
     def records(self, from_ns: int, to_ns: int) -> Sequence[WaitRecord]:
-        """See Moments."""
         records: list[WaitRecord] = []
         for batch in self._batches(from_ns, to_ns):
             records += [
@@ -125,7 +121,6 @@ class Recording:
         return sorted(records, key=lambda record: record.began_ns)
 
     def signals(self, from_ns: int, to_ns: int) -> Sequence[SignalRecord]:
-        """See HasSignals."""
         signals: list[SignalRecord] = []
         for batch in self._batches(from_ns, to_ns):
             signals += slot_batch.decode_signals(batch, max(from_ns, 0), min(to_ns, _MAX_NS))
@@ -133,7 +128,6 @@ class Recording:
         return sorted(signals, key=lambda signal: signal.time_ns)
 
     def marks(self, from_ns: int, to_ns: int) -> Sequence[MarkRecord]:
-        """See HasMarks."""
         marks: list[MarkRecord] = []
         for batch in self._batches(from_ns, to_ns):
             marks += slot_batch.decode_marks(batch, max(from_ns, 0), min(to_ns, _MAX_NS))

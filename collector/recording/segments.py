@@ -218,11 +218,9 @@ class SegmentedRecording:
             part.close()
 
     def times_ns(self) -> Sequence[int]:
-        """See Moments."""
         return self._times
 
     def snapshot_at(self, time_ns: int) -> Snapshot:
-        """See Moments."""
         return self._names.apply(self._recorded_snapshot(time_ns), time_ns)
 
     def _recorded_snapshot(self, time_ns: int) -> Snapshot:
@@ -232,22 +230,18 @@ class SegmentedRecording:
         return self._with_snapshots[number].recorded_snapshot_at(time_ns)
 
     def notables(self) -> Sequence[Notable]:
-        """See Moments."""
         notables = [notable for part in self._parts for notable in part.notables_as_recorded()]
         return self._names.reword(sorted(notables, key=lambda notable: notable.time_ns))
 
     def records(self, from_ns: int, to_ns: int) -> Sequence[WaitRecord]:
-        """See Moments."""
         records = [record for part in self._parts for record in part.records(from_ns, to_ns)]
         return sorted(records, key=lambda record: record.began_ns)
 
     def signals(self, from_ns: int, to_ns: int) -> Sequence[SignalRecord]:
-        """See HasSignals."""
         signals = [signal for part in self._parts for signal in part.signals(from_ns, to_ns)]
         return sorted(signals, key=lambda signal: signal.time_ns)
 
     def marks(self, from_ns: int, to_ns: int) -> Sequence[MarkRecord]:
-        """See HasMarks."""
         marks = [mark for part in self._parts for mark in part.marks(from_ns, to_ns)]
         return sorted(marks, key=lambda mark: mark.time_ns)
 

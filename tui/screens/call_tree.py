@@ -55,12 +55,10 @@ class TreeTexts(ListTexts):
         self._tree = screen
 
     def report(self) -> Callable[[], str]:
-        """See ListTexts."""
         data = self._tree.file("text")
         return lambda: data.decode()
 
     def source_line(self) -> tuple[str, int] | None:
-        """See ListTexts."""
         return self._tree.location_under_cursor()
 
 
@@ -259,7 +257,6 @@ class CallTreeScreen(ListScreen):
             self._draw_wings(self._root)
 
     def active_list(self) -> ItemList:
-        """See ListScreen."""
         return self._wing_list if self.has_class("on-wings") else self.first_list()
 
     def first_list(self) -> ItemList:
@@ -267,11 +264,9 @@ class CallTreeScreen(ListScreen):
         return self._tree_list
 
     def focused_panel(self) -> ScrollPanel:
-        """See ListScreen."""
         return self.active_list()
 
     def apply_filter(self) -> None:
-        """See ListScreen."""
         self._branches.sort_now()
         self._draw()
 

@@ -41,7 +41,6 @@ class DeadlockPanel:
         self.widget.show(ids, rows.__getitem__)
 
     def row_text(self, index: SnapshotIndex) -> str:
-        """See Panel."""
         return self.widget.current_text
 
     def sort_now(self) -> None:

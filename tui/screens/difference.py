@@ -41,7 +41,6 @@ class DifferenceScreen(OneListScreen):
         self._rows = list(rows(root))
 
     def apply_filter(self) -> None:
-        """See ListScreen."""
         width = self.size.width
         self.show_keys()
         self.first_line.show((cut(make_line((f" {self._title}", "strong")), width),))

@@ -68,7 +68,6 @@ class HeatMapScreen(TimeScreen):
     # Drawing
 
     def draw_body(self, line: TimeLine, index: SnapshotIndex, window: Window) -> None:
-        """See TimeScreen."""
         headline = spans_line(losses(line), self._spans, self._begin, self.size.width)
         self.headline_lines.show((headline,))
         if self._offsets_of is None:

@@ -116,7 +116,6 @@ class InsideLockScreen(CallTreeScreen):
         return InsideLockProfile(snapshot, self._lock)
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
-        """See CallTreeScreen."""
         super().show_snapshot(snapshot)
         if self.is_mounted:
             self._sample(snapshot)
@@ -134,7 +133,6 @@ class InsideLockScreen(CallTreeScreen):
     # Drawing
 
     def add_up(self) -> Node:
-        """See CallTreeScreen."""
         self._functions = self._profile.functions(self._weight.name)
         return super().add_up()
 
@@ -190,16 +188,13 @@ class InsideLockScreen(CallTreeScreen):
     # The lists
 
     def first_list(self) -> ItemList:
-        """See CallTreeScreen."""
         return self._first
 
     def take_list(self, used: ItemList) -> None:
-        """See CallTreeScreen."""
         if used is not self._wing_list:
             self._first = used
 
     def step_under_cursor(self) -> Step | None:
-        """See CallTreeScreen."""
         if self._first is not self._function_list:
             return super().step_under_cursor()
         current = self._function_list.current
@@ -207,7 +202,6 @@ class InsideLockScreen(CallTreeScreen):
         return share.step if share is not None else None
 
     def apply_filter(self) -> None:
-        """See ListScreen."""
         self._sorter.sort_now()
         super().apply_filter()
 

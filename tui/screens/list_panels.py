@@ -327,24 +327,19 @@ class LockPanel(Panel[LockRow]):
         self.pressure: Callable[[Snapshot, Lock], Sequence[PressurePhase] | None] = lambda *_: None
 
     def singles(self, index: SnapshotIndex) -> Mapping[int, LockRow]:
-        """See Panel."""
         return index.locks
 
     def groups(self, index: SnapshotIndex) -> Mapping[Hashable, LockRow]:
-        """See Panel."""
         return index.classes
 
     def group_of(self, index: SnapshotIndex, id_: int) -> Hashable | None:
-        """See Panel."""
         lock_class = index.class_of.get(id_)
         return (lock_class.kind, lock_class.name) if lock_class is not None else None
 
     def grouped(self, index: SnapshotIndex) -> Container[int]:
-        """See Panel."""
         return index.class_of
 
     def inside(self, group: LockRow) -> Sequence[int]:
-        """See Panel."""
         return group.locks if isinstance(group, LockClass) else ()
 
     def count(self, row: LockRow) -> int:
@@ -356,27 +351,22 @@ class LockPanel(Panel[LockRow]):
         return not is_contention(row)
 
     def stuck(self, index: SnapshotIndex) -> frozenset[int]:
-        """See Panel."""
         return index.stuck_locks
 
     def words(self, index: SnapshotIndex, row: LockRow) -> str:
-        """See Panel."""
         tids = (*row.holders, *row.waiters)
         name = row.name if isinstance(row, LockClass) else index.lock_name(row.id)
         return " ".join([name, row.kind.value, *(index.thread_name(tid) for tid in tids)])
 
     def mark(self, index: SnapshotIndex, row: LockRow) -> Cell:
-        """See Panel."""
         return lock_list.mark(index, row)
 
     def columns(self, index: SnapshotIndex) -> Sequence[Column[LockRow]]:
-        """See Panel."""
         return lock_list.columns(
             index, lambda lock_class: self._groups.is_open((lock_class.kind, lock_class.name))
         )
 
     def details(self, index: SnapshotIndex, id_: int) -> tuple[str, Iterable[Line]] | None:
-        """See Panel."""
         row = index.locks.get(id_) or self.groups(index).get(self._groups.key_of(id_))
         if isinstance(row, Lock):
             return "of a lock", lock_details(index, row, self.pressure(index.snapshot, row))
@@ -390,7 +380,6 @@ class LockPanel(Panel[LockRow]):
         return index.members(row) if isinstance(row, LockClass) else ()
 
     def lock(self, index: SnapshotIndex) -> Lock | None:
-        """See Panel."""
         return index.locks.get(self.widget.current or 0)
 
 
@@ -402,40 +391,31 @@ class ThreadPanel(Panel[ThreadRow]):
     sort_keys = thread_list.SORT_KEYS
 
     def singles(self, index: SnapshotIndex) -> Mapping[int, ThreadRow]:
-        """See Panel."""
         return index.threads
 
     def groups(self, index: SnapshotIndex) -> Mapping[Hashable, ThreadRow]:
-        """See Panel."""
         return index.groups
 
     def group_of(self, index: SnapshotIndex, id_: int) -> Hashable | None:
-        """See Panel."""
         group = index.group_of.get(id_)
         return group.key if group is not None else None
 
     def grouped(self, index: SnapshotIndex) -> Container[int]:
-        """See Panel."""
         return index.group_of
 
     def inside(self, group: ThreadRow) -> Sequence[int]:
-        """See Panel."""
         return group.tids if isinstance(group, ThreadGroup) else ()
 
     def count(self, row: ThreadRow) -> int:
-        """See Panel."""
         return len(thread_list.threads_of(row))
 
     def idle(self, index: SnapshotIndex, row: ThreadRow) -> bool:
-        """See Panel."""
         return index.is_idle(row)
 
     def stuck(self, index: SnapshotIndex) -> frozenset[int]:
-        """See Panel."""
         return index.stuck_threads
 
     def words(self, index: SnapshotIndex, row: ThreadRow) -> str:
-        """See Panel."""
         thread = thread_list.threads_of(row)[0]
         tid = "" if isinstance(row, ThreadGroup) else str(row.tid)
         words = [row.name, tid, thread_list.state_word(index, thread)]
@@ -448,11 +428,9 @@ class ThreadPanel(Panel[ThreadRow]):
         return " ".join(words)
 
     def mark(self, index: SnapshotIndex, row: ThreadRow) -> Cell:
-        """See Panel."""
         return thread_list.mark(index, row)
 
     def columns(self, index: SnapshotIndex) -> Sequence[Column[ThreadRow]]:
-        """See Panel."""
         return thread_list.columns(index, lambda group: self._groups.is_open(group.key))
 
     def closest(self, index: SnapshotIndex, id_: int) -> int:
@@ -461,7 +439,6 @@ class ThreadPanel(Panel[ThreadRow]):
         return min(thread.tid for thread in thread_list.threads_of(row)) if row else 0
 
     def details(self, index: SnapshotIndex, id_: int) -> tuple[str, Iterable[Line]] | None:
-        """See Panel."""
         row = index.threads.get(id_) or self.groups(index).get(self._groups.key_of(id_))
         if isinstance(row, Thread):
             return "of a thread", thread_details(index, row)

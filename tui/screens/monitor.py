@@ -197,19 +197,16 @@ class MonitorScreen(ListScreen):
         self._show_index(index)
 
     def show_moment(self, index: SnapshotIndex, keeps_order: bool) -> None:
-        """See DrawsMoments."""
         index.source_line = self._sources.line
         if not keeps_order:
             self._body.sort_now()
         self._show_index(index)
 
     def show_now(self) -> None:
-        """See DrawsMoments."""
         self._body.sort_now()
         self._take_newest()
 
     def show_position(self) -> None:
-        """See DrawsMoments."""
         self._show_keys()
         self._draw_status()
 
@@ -312,15 +309,12 @@ class MonitorScreen(ListScreen):
             self.call_after_refresh(self._draw)
 
     def active_list(self) -> ItemList:
-        """See ListScreen."""
         return self._body.panel().widget
 
     def focused_panel(self) -> ScrollPanel:
-        """See ListScreen."""
         return self._body.focused()
 
     def apply_filter(self) -> None:
-        """See ListScreen."""
         self.typed.type(self.filter_words)
         self._body.sort_now()
         self._draw()

@@ -34,12 +34,10 @@ class MonitorTexts(ListTexts):
         self._annotate = annotate
 
     def row(self) -> str:
-        """See ListTexts."""
         index = self._index()
         return self._body.panel().row_text(index) if index is not None else ""
 
     def report(self) -> Callable[[], str] | None:
-        """See ListTexts."""
         index = self._index()
         if index is None:
             return None
@@ -47,6 +45,5 @@ class MonitorTexts(ListTexts):
         return lambda: SNAPSHOT_FORMATS.render("text", snapshot).decode()
 
     def source_line(self) -> tuple[str, int] | None:
-        """See ListTexts."""
         index = self._index()
         return self._body.target.source_line(index) if index is not None else None

@@ -78,7 +78,6 @@ class ProcessPickerScreen(OneListScreen):
                 self.apply_filter()
 
     def apply_filter(self) -> None:
-        """See ListScreen."""
         width = self.size.width
         ready = sum(candidate.preloaded for candidate in self._found.values())
         self.first_line.show((make_line((" locktop", "strong"), "  which process?"),))

@@ -59,7 +59,6 @@ class ProfilesScreen(OneListScreen):
             yield self._buckets
 
     def focused_panel(self) -> ScrollPanel:
-        """See ListScreen."""
         return self._buckets if self.focused is self._buckets else self._list
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
@@ -74,7 +73,6 @@ class ProfilesScreen(OneListScreen):
             self.apply_filter()
 
     def apply_filter(self) -> None:
-        """See ListScreen."""
         width = self.size.width
         process = self._snapshot.process
         self.show_keys()

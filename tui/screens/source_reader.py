@@ -30,7 +30,6 @@ class SourceReader:
         self._process = process
 
     def line(self, file: str | None, number: int | None) -> str:
-        """See SourceLines."""
         if self._process is None:
             return ""
         return self._lines.line(file, number)

@@ -197,15 +197,12 @@ class TimeScreen(ListScreen):
     # ListScreen
 
     def active_list(self) -> ItemList:
-        """See ListScreen."""
         return self._lanes
 
     def focused_panel(self) -> ScrollPanel:
-        """See ListScreen."""
         return self._lanes
 
     def apply_filter(self) -> None:
-        """See ListScreen."""
         self.draw()
 
     # Actions, as named in actions.py

@@ -61,7 +61,6 @@ class TimelineScreen(TimeScreen):
     # Drawing
 
     def draw_body(self, line: TimeLine, index: SnapshotIndex, window: Window) -> None:
-        """See TimeScreen."""
         letters = self._letters_of(line)
         self.headline_lines.show((legend_line(line, index, letters, self.size.width),))
         visible = [lane for lane in line.lanes if self._is_visible(lane, index)]

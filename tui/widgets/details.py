@@ -31,22 +31,18 @@ class Details(ScrollPanel):
 
     @property
     def present_line(self) -> int:
-        """See ScrollPanel."""
         row = self._found
         in_sight = row is not None and self.top <= row < self.top + self.page
         return row if row is not None and in_sight else self.top
 
     def show_found(self, number: int) -> None:
-        """See ScrollPanel."""
         self._found = number
         self.scroll_line(number)
 
     def count(self) -> int:
-        """See ScrollPanel."""
         return len(self._lines)
 
     def content_line(self, number: int) -> tuple[Line, int]:
-        """See ScrollPanel."""
         return self._lines[number], PLAIN
 
     def show(self, subject: object, lines: Iterable[Line]) -> None:

@@ -23,5 +23,4 @@ class FixedLines(StripCache, can_focus=False):
         self.paint_changes()
 
     def line_at(self, y: int) -> tuple[Line, int]:
-        """See StripCache."""
         return (self.lines[y] if y < len(self.lines) else (), PLAIN)

@@ -54,11 +54,9 @@ class ItemList(ScrollPanel):
 
     @property
     def present_line(self) -> int:
-        """See ScrollPanel."""
         return self._cursor
 
     def show_found(self, number: int) -> None:
-        """See ScrollPanel."""
         self.move_to(number)
 
     @property
@@ -67,11 +65,9 @@ class ItemList(ScrollPanel):
         return self._ids[self.top : self.top + self.page]
 
     def count(self) -> int:
-        """See ScrollPanel."""
         return len(self._ids)
 
     def content_line(self, number: int) -> tuple[Line, int]:
-        """See ScrollPanel."""
         mark = PLAIN
         if number == self._cursor:
             mark = CURSOR if self.has_focus else CURSOR_ELSEWHERE

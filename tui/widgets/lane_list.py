@@ -16,7 +16,6 @@ class LaneList(ItemList):
     cell = 0  # the number of the cell with the cursor
 
     def content_line(self, number: int) -> tuple[Line, int]:
-        """See ScrollPanel."""
         line, mark = super().content_line(number)
         if mark == PLAIN:
             return line, PLAIN

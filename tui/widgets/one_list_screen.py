@@ -36,5 +36,4 @@ class OneListScreen(ListScreen):
         self.call_after_refresh(self.apply_filter)
 
     def active_list(self) -> ItemList:
-        """See ListScreen."""
         return self._list

@@ -49,7 +49,6 @@ class _ActionList(ItemList, can_focus=False):
             self.virtual_size = wanted
 
     def content_line(self, number: int) -> tuple[Line, int]:
-        """See ScrollPanel."""
         line, mark = super().content_line(number)
         return line, CURSOR if mark != PLAIN else PLAIN
 

@@ -127,7 +127,6 @@ class ScrollPanel(StripCache, ScrollView, can_focus=True, inherit_bindings=False
             self.scroll_line(number - self.page + 1)
 
     def line_at(self, y: int) -> tuple[Line, int]:
-        """See StripCache."""
         if y == 0:
             return self._title_line(), PLAIN
         if y < self.heads:

@@ -91,7 +91,6 @@ class DatagramDestination:
         self._frames = [0, 0]  # of each channel
 
     def open(self) -> None:
-        """See StreamDestination."""
         self.close()
         self._stream = secrets.randbits(64)
         self._frames, self._datagrams = [0, 0], 0
@@ -103,7 +102,6 @@ class DatagramDestination:
             raise LocktopError(f"{self._url}: {handshake_error(error)}") from None
 
     def send(self, frame: bytes) -> None:
-        """See StreamDestination."""
         assert self._socket is not None
         channel = datagrams.RECORDS if has_records(frame) else datagrams.SNAPSHOTS
         parts = datagrams.split(
@@ -126,7 +124,6 @@ class DatagramDestination:
             raise LocktopError(f"{self._url}: {handshake_error(error)}") from None
 
     def close(self) -> None:
-        """See StreamDestination."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
@@ -156,7 +153,6 @@ class ConnectionDestination:
         self._socket: socket.socket | None = None
 
     def open(self) -> None:
-        """See StreamDestination."""
         self.close()
         try:
             self._socket = self._connected()
@@ -199,7 +195,6 @@ class ConnectionDestination:
         raise refused
 
     def send(self, frame: bytes) -> None:
-        """See StreamDestination."""
         assert self._socket is not None
         left = memoryview(frame)
         try:
@@ -216,7 +211,6 @@ class ConnectionDestination:
             raise LocktopError(f"{self._url}: {handshake_error(error)}") from None
 
     def close(self) -> None:
-        """See StreamDestination."""
         if self._socket is None:
             return
         with contextlib.suppress(OSError):

@@ -32,7 +32,6 @@ class ListenFeed:
 
     @property
     def stale(self) -> str:
-        """See SnapshotFeed."""
         return self._listener.stale
 
     def start(self, publish: Publish, interval_s: float) -> None:
@@ -49,7 +48,6 @@ class ListenFeed:
         self._publish(self._memory.annotate(snapshot) if self._memory is not None else snapshot)
 
     def keep_received(self, scan: ReceivedScan) -> None:
-        """See ScanMemory."""
         if self._memory is not None:
             self._memory.keep_records(scan.records)
             if scan.time_ns is not None:
@@ -69,26 +67,21 @@ class ListenFeed:
 
     @property
     def no_level(self) -> str:
-        """See SnapshotFeed."""
         return "The level is set where the process runs: `locktop ctl -p PID --level`"
 
     def set_level(self, name: str) -> str:
-        """See SnapshotFeed."""
         raise LocktopError(self.no_level)
 
     def session(self, begins: bool) -> str:
-        """See SnapshotFeed."""
         raise LocktopError("a session begins where the process runs: `locktop ctl -p PID --start`")
 
     def profile_inside(self, locks: Collection[int]) -> None:
-        """See SnapshotFeed."""
         raise LocktopError(
             "samples are taken where the process runs: `locktop callers -p PID --inside LOCK`"
         )
 
     def end_profile(self) -> None:
-        """See SnapshotFeed."""
+        pass
 
     def stop(self) -> None:
-        """See SnapshotFeed."""
         self._listener.stop()

@@ -56,21 +56,17 @@ class LivePredictor:
 
     @property
     def recording_s(self) -> float:
-        """See Predictor."""
         return recording_s(DURATION_S)
 
     def begin(self) -> str:
-        """See Predictor."""
         return f"records all holds for {DURATION_S:g} s (level all)"
 
     def why_not(self, snapshot: Snapshot) -> str:
-        """See Predictor."""
         if self._host.feed.source is not None:
             return why_not_observed(snapshot)
         return _NOT_LIVE if self._host.past.is_replay else _ELSEWHERE
 
     def predict(self, on_recorded: Callable[[], None]) -> answers.Answered:
-        """See Predictor."""
         source = self._host.feed.source
         if source is None:
             raise LocktopError(_NOT_LIVE if self._host.past.is_replay else _ELSEWHERE)
@@ -96,7 +92,6 @@ class ReplayPredictor:
         return answers.span_until(self._recording(), self._past.time_ns or 0, DURATION_S)
 
     def begin(self) -> str:
-        """See Predictor."""
         try:
             from_ns, to_ns = self._span_ns()
         except LocktopError:
@@ -111,5 +106,4 @@ class ReplayPredictor:
             return str(error)
 
     def predict(self, on_recorded: Callable[[], None]) -> answers.Answered:
-        """See Predictor."""
         return answers.predict_recording(self._recording(), *self._span_ns(), WantedChanges())

@@ -93,7 +93,6 @@ class WhatIfScreen(OneListScreen):
         return answered.whatif if answered is not None else None
 
     def apply_filter(self) -> None:
-        """See ListScreen."""
         answered, what_if = self._answered, self._found
         process = self._snapshot.process
         self.show_keys()

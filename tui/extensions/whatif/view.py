@@ -16,7 +16,6 @@ class WhatIfView:
         self._run = WhatIfRun(host.monitor, host.top, host.now)
 
     def open(self, snapshot: Snapshot, lock: Lock | None) -> None:
-        """See View."""
         from locktop.tui.extensions.whatif.predictors import LivePredictor, ReplayPredictor
         from locktop.tui.extensions.whatif.screen import WhatIfScreen
 
@@ -33,9 +32,7 @@ class WhatIfView:
         host.show(screen, closed)
 
     def tick(self) -> None:
-        """See View."""
         self._run.tick()
 
     def annotate(self, snapshot: Snapshot) -> Snapshot:
-        """See View."""
         return self._run.annotate(snapshot)
