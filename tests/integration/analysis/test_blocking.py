@@ -42,7 +42,7 @@ def first_row(index: SnapshotIndex) -> str:
     """Return the name of the first row of the list of locks."""
     singles = (lock for lock in index.locks.values() if lock.id not in index.class_of)
     rows: list[LockRow] = [*index.classes.values(), *singles]
-    return min(rows, key=lock_list.SORT_KEYS[0].of(index)).name
+    return min(rows, key=lock_list.SORT_KEYS[0].row_key(index)).name
 
 
 @pytest.mark.parametrize("pool", ["semaphore", "mutexes"])
