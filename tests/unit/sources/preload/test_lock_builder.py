@@ -74,7 +74,7 @@ class Locks:
     def __init__(self) -> None:
         self.resolver, self.given, self.frames = NoNames(), Given(), Frames()
         self.builder = LockBuilder(
-            monotonic_clock(), self.resolver, self.given, lambda tid: self.frames.of(tid)
+            monotonic_clock(), self.resolver, self.given, lambda tid: self.frames.frames(tid)
         )
         self.now = NOW
         self.sites: list[SiteSum] = []
