@@ -32,14 +32,15 @@ async def settle(pilot: Pilot[int]) -> None:
     await wait_until_drawn(pilot.app)
 
 
-async def says(app: ThemedApp[int], pilot: Pilot[int], text: str) -> None:
-    """Wait until the screen shows ``text``."""
+async def says(app: ThemedApp[int], pilot: Pilot[int], text: str, *, wanted: bool = True) -> None:
+    """Wait until the screen shows ``text``, or shows it no more."""
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
-        if text in text_of(app).replace("\n", ""):
+        if (text in text_of(app).replace("\n", "")) is wanted:
             return
         await pilot.pause()
-    raise AssertionError(f"{text!r} is not on the screen:\n{text_of(app)}")
+    state = "not on" if wanted else "still on"
+    raise AssertionError(f"{text!r} is {state} the screen:\n{text_of(app)}")
 
 
 @dataclass
@@ -69,6 +70,10 @@ class Screen:
     async def says(self, text: str) -> None:
         """Wait until the screen shows ``text``; toasts come a few messages later."""
         await says(self.app, self.pilot, text)
+
+    async def says_no_more(self, text: str) -> None:
+        """Wait until the screen does not show ``text``."""
+        await says(self.app, self.pilot, text, wanted=False)
 
     async def resize(self, width: int, height: int) -> None:
         """Resize the terminal to another height, and wait until the screen has that height."""
