@@ -66,6 +66,7 @@ class KnownNames:
         self._frames: dict[Code, tuple[Frame, ...]] = {}
         self._locks: dict[LockLife, str] = {}
         self._final: set[Item] = set()  # no later snapshot tells more
+        self._nameless: set[Item] = set()  # one snapshot after all requested names has none
         self._tried_ns: dict[Item, int] = {}  # all snapshots up to this time were searched
 
     def wanted(self, snapshot: Snapshot) -> set[Item]:
@@ -96,7 +97,9 @@ class KnownNames:
             if not _is_provisional(lock):
                 self._locks[life] = lock.name
         if not snapshot.names_left:  # of the requests of earlier scans
-            self._final |= items
+            # A lock gets its name from names of functions, one scan after these are read.
+            self._final |= items & self._nameless
+            self._nameless |= items
         return {item for item in wanted if not self._is_settled(item)}
 
     def untried(self, items: set[Item], time_ns: int) -> set[Item]:

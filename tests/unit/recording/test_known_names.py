@@ -87,6 +87,7 @@ def test_what_stays_without_a_name_is_not_searched_again() -> None:
     wanted = names.wanted(first)
     assert len(wanted) == 2
     assert names.learn(replace(first, names_left=1), wanted) == wanted
+    assert names.learn(first, wanted) == wanted, "a lock may get its name one scan later"
     assert names.learn(first, wanted) == set()
     assert names.wanted(first) == set()
     assert names.apply(first) == first
@@ -146,3 +147,13 @@ def test_a_sampled_moment_must_show_the_wait_that_names_a_lock_of_python(source:
     assert after(waited, later).locks[0].name == name
     expected = plain.name if source == "proc" else name
     assert after(unused, later).locks[0].name == expected
+
+
+def test_a_lock_that_is_named_one_scan_after_the_functions_has_its_name() -> None:
+    names = KnownNames()
+    first = snapshot(locks=(lock(),))
+    wanted = names.wanted(first)
+    assert names.learn(first, wanted) == wanted
+    assert names.learn(snapshot(locks=(lock(name="g_cache_lock"),)), wanted) == set()
+    (named,) = names.apply(first).locks
+    assert named.name == "g_cache_lock"
