@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
-from locktop.collector.extension import installed
+from locktop.collector.extension.discovery import installed
 from locktop.tui.commands import (
     attach,
     callers,

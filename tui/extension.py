@@ -1,4 +1,4 @@
-"""Extensions that bring commands and screens, beside what collector/extension.py lets them bring.
+"""Extensions that bring commands and screens, beside what extension/parts.py lets them bring.
 
 Those of locktop lie in ``locktop.tui.extensions``, a package each with an ``EXTENSION``. Installed
 packages name theirs as entry points of the group ``locktop.extensions`` (docs/extensions.md).
@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from locktop.collector.extension import Extension, installed, own_extensions
+from locktop.collector.extension.discovery import installed, own_extensions
+from locktop.collector.extension.parts import Extension
 
 if TYPE_CHECKING:
     from locktop.tui.action_types import Action

@@ -1,1 +1,1 @@
-"""The extensions of locktop that the collector brings, a package each (collector/extension.py)."""
+"""The extensions of locktop that the collector brings, a package each (extension/parts.py)."""

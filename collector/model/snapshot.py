@@ -112,7 +112,7 @@ class Contents(Struct):
         default_factory=dict
     )
     inside: InsideProfile | None = None  # None: Source.profile_inside() is not on
-    #: The parts of extensions by their names. SnapshotSection has their types (extension.py).
+    #: The parts of extensions by their names. SnapshotSection has their types (extension/parts.py).
     sections: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
     @property

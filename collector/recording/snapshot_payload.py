@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from locktop.collector.errors import LocktopError
-from locktop.collector.extension import sections
+from locktop.collector.extension.discovery import sections
 from locktop.collector.model import LazyBlame, PackedBlame, PackedHistogram, Snapshot
 from locktop.collector.native import lib
 from locktop.collector.recording.recorded_blame import RecordedBlame

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Generic, ParamSpec
 
-from locktop.collector.extension import extensions
+from locktop.collector.extension.discovery import extensions
 
 if TYPE_CHECKING:
     from locktop.collector.model import Lock, SelfProfile, Snapshot

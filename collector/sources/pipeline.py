@@ -23,7 +23,7 @@ from locktop.collector.analysis import (
 )
 from locktop.collector.analysis.idle.classifier import Classifier
 from locktop.collector.analysis.recent_waits import RecentWaits
-from locktop.collector.extension import extensions
+from locktop.collector.extension.discovery import extensions
 from locktop.collector.model import Draft, Frame, Snapshot
 from locktop.collector.model.kinds import INTERPRETER_LOCK_KINDS
 from locktop.collector.render.words import patterns

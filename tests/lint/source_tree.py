@@ -14,7 +14,7 @@ from locktop.collector.analysis.strong_components import strong_components
 
 MAX_FILE, MAX_FUNCTION = 500, 60  # lines
 #: The modules that belong to no package.
-FLAT = {"__init__.py", "errors.py", "extension.py", "sanitize.py", "native.py"}
+FLAT = {"__init__.py", "errors.py", "sanitize.py", "native.py"}
 #: Unit tests of something else than one module, each with the reason.
 NO_MIRROR = {"tui/views/test_not_measured.py": "one rule for all views"}
 #: Folders whose tests are about C files and the tests themselves.

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from locktop.collector.extension import Extension
+from locktop.collector.extension.parts import Extension
 
 EXTENSION = Extension("watch")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from locktop.collector.extension import Extension, SnapshotSection
+from locktop.collector.extension.parts import Extension, SnapshotSection
 
 if TYPE_CHECKING:
     from locktop.collector.model import Snapshot

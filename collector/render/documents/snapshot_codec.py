@@ -18,7 +18,7 @@ from locktop.collector.analysis.blame_chains import BlameChains
 from locktop.collector.analysis.idle.classifier import Classifier
 from locktop.collector.analysis.idle.rules import Rules
 from locktop.collector.errors import LocktopError
-from locktop.collector.extension import sections
+from locktop.collector.extension.discovery import sections
 from locktop.collector.model import (
     Blame,
     BlockingRoot,

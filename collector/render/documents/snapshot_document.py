@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import Meta, Struct, defstruct
 
-from locktop.collector.extension import sections
+from locktop.collector.extension.discovery import sections
 from locktop.collector.render.documents.snapshot_calls import CallTreeEntry
 from locktop.collector.render.documents.snapshot_fields import (
     NO_ADDRESS,

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from locktop.collector.analysis import deadlock_report
-from locktop.collector.extension import extensions
+from locktop.collector.extension.discovery import extensions
 from locktop.collector.model import Snapshot
 from locktop.collector.render.text import (
     blame,

@@ -120,7 +120,10 @@ def test_the_short_example_brings_a_format(start_target: StartTarget, tmp_path: 
 def test_an_extension_that_cannot_be_used_is_left_out_with_one_line(
     value: str, said: str, tmp_path: Path
 ) -> None:
-    made = "from locktop.collector.extension import Extension\nEXTENSION = Extension(name={!r})\n"
+    made = (
+        "from locktop.collector.extension.parts import Extension\n"
+        "EXTENSION = Extension(name={!r})\n"
+    )
     (tmp_path / "clash.py").write_text(made.format("whatif"))
     (tmp_path / "field.py").write_text(made.format("threads"))
     name_entry_point(tmp_path, "wrong", value)

@@ -1,82 +1,24 @@
-"""Extensions: features that no other module of locktop names, and how they are found.
+"""Finds the extensions: features that no other module of locktop names.
 
 Those of locktop lie in ``locktop.collector.extensions``, a package each with an ``EXTENSION``. An
 installed package of others names its own as an entry point of the group ``locktop.extensions``
-(docs/extensions.md). The functions of an extension import what they need when they are called, so
-that an extension costs nothing where it is not used. `locktop --help` imports this module, too.
+(docs/extensions.md). `locktop --help` imports this module, too.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from locktop.collector.model import Draft, Snapshot
+from locktop.collector.extension.parts import Extension, SnapshotSection
 
 GROUP = "locktop.extensions"
 
 _HEADING = f"[{GROUP}]".encode()
-
-
-class SnapshotSection:
-    """A part of a snapshot, ``snapshot.sections[NAME]`` with the name of the extension.
-
-    The document has it under the same key, or null.
-
-    Args:
-        model: the type of the part in a snapshot: a frozen Struct of msgspec.
-        entry: its type in the document: a Struct whose fields have a description.
-        meaning: a sentence for docs/snapshot.md and the JSON Schema.
-        write: returns the part of a snapshot as the entry, or as a dict with its keys.
-        read: returns the entry of a document as the part of a snapshot.
-    """
-
-    def __init__(
-        self,
-        model: type[Any],
-        entry: type[Any],
-        meaning: str,
-        write: Callable[[Any, Snapshot], Any],
-        read: Callable[[Any], Any],
-    ) -> None:
-        self.model = model
-        self.entry = entry
-        self.meaning = meaning
-        self.write = write
-        self.read = read
-
-
-class Extension:
-    """One feature. tui/extension.py adds commands and screens.
-
-    Args:
-        name: an identifier, unlike the fields of a snapshot and the names of other extensions.
-        section: returns the part of a snapshot that the extension brings.
-        stage: the last stage of each scan of a live process, which may fill in the section.
-        report: yields the lines of its part of the text report, for a number of columns.
-        formats: returns formats of ``locktop snapshot``, each an OutputFormat (render/formats.py).
-    """
-
-    def __init__(
-        self,
-        name: str,
-        *,
-        section: Callable[[], SnapshotSection] | None = None,
-        stage: Callable[[Draft], None] | None = None,
-        report: Callable[[Snapshot, int], Iterator[str]] | None = None,
-        formats: Callable[[], Sequence[Any]] | None = None,
-    ) -> None:
-        self.name = name
-        self.section = section
-        self.stage = stage
-        self.report = report
-        self.formats = formats
 
 
 class LoadedExtensions:

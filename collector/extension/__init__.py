@@ -1,0 +1,1 @@
+"""Extensions: what each may bring, and how they are found."""

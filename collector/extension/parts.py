@@ -1,0 +1,68 @@
+"""The parts that an extension may bring to the collector, as types.
+
+The functions of an extension import what they need when they are called, so that it costs nothing
+where it is not used. `locktop --help` imports this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from locktop.collector.model import Draft, Snapshot
+
+
+class SnapshotSection:
+    """A part of a snapshot, ``snapshot.sections[NAME]`` with the name of the extension.
+
+    The document has it under the same key, or null.
+
+    Args:
+        model: the type of the part in a snapshot: a frozen Struct of msgspec.
+        entry: its type in the document: a Struct whose fields have a description.
+        meaning: a sentence for docs/snapshot.md and the JSON Schema.
+        write: returns the part of a snapshot as the entry, or as a dict with its keys.
+        read: returns the entry of a document as the part of a snapshot.
+    """
+
+    def __init__(
+        self,
+        model: type[Any],
+        entry: type[Any],
+        meaning: str,
+        write: Callable[[Any, Snapshot], Any],
+        read: Callable[[Any], Any],
+    ) -> None:
+        self.model = model
+        self.entry = entry
+        self.meaning = meaning
+        self.write = write
+        self.read = read
+
+
+class Extension:
+    """One feature. tui/extension.py adds commands and screens.
+
+    Args:
+        name: an identifier, unlike the fields of a snapshot and the names of other extensions.
+        section: returns the part of a snapshot that the extension brings.
+        stage: the last stage of each scan of a live process, which may fill in the section.
+        report: yields the lines of its part of the text report, for a number of columns.
+        formats: returns formats of ``locktop snapshot``, each an OutputFormat (render/formats.py).
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        section: Callable[[], SnapshotSection] | None = None,
+        stage: Callable[[Draft], None] | None = None,
+        report: Callable[[Snapshot, int], Iterator[str]] | None = None,
+        formats: Callable[[], Sequence[Any]] | None = None,
+    ) -> None:
+        self.name = name
+        self.section = section
+        self.stage = stage
+        self.report = report
+        self.formats = formats
