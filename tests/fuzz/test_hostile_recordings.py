@@ -77,7 +77,7 @@ def test_an_input_that_was_found_before_stays_harmless(file: Path, path: Path) -
 def test_damage_behind_right_checksums_gives_one_line_or_snapshots(path: Path) -> None:
     used = 0
     before = reset_peak()
-    for seed in range(int(FIRST or 0), int(FIRST or 0) + 4 * int(ROUNDS)):
+    for seed in range(int(FIRST or 0), int(FIRST or 0) + int(ROUNDS)):
         path.write_bytes(hostile.hostile(seed))
         began = time.thread_time()
         try:

@@ -130,7 +130,8 @@ def test_a_stream_has_no_marks() -> None:
 
 
 def test_records_that_wait_too_long_are_dropped_and_counted() -> None:
-    outbox, made = Outbox(), [batch(20_000, lost=1, begin=number << 40) for number in range(30)]
+    outbox = Outbox()
+    made = [batch(20_000, lost=1)] * 29 + [batch(20_000, lost=1, begin=1 << 40)]
     for one in made:
         outbox.add_slots(one)
     kept = []
@@ -264,15 +265,20 @@ def test_a_repeated_snapshot_is_no_new_scan() -> None:
     assert total(again.records) == 5
 
 
+#: Several times as many bytes as may wait for a snapshot.
+FRAMES = 60
+
+
 def test_records_without_a_snapshot_take_bounded_memory() -> None:
     memory = Memory()
     intake, packer = StreamIntake(ReceivedStream(lambda _: None, memory=memory)), FramePacker(1e9)
-    for number in range(200):
-        for one in packer.record_frames(batch(RECORDS_OF_FRAME, begin=number << 40)):
+    records = batch(RECORDS_OF_FRAME)
+    for _ in range(FRAMES):
+        for one in packer.record_frames(records):
             assert not intake.take(one.data[:HEADER_SIZE], one.data[HEADER_SIZE:])
             assert intake.held_bytes <= MAX_HELD_BYTES
     frame = packer.frame(scans(1)[0])
     assert intake.take(frame[:HEADER_SIZE], frame[HEADER_SIZE:])
     intake.publish()
-    assert 1 < len(memory.batches) < 200
-    assert total(memory.batches) == 200 * RECORDS_OF_FRAME
+    assert 1 < len(memory.batches) < FRAMES
+    assert total(memory.batches) == FRAMES * RECORDS_OF_FRAME
