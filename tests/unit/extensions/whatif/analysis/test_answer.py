@@ -23,7 +23,7 @@ from locktop.collector.extensions.whatif.model import (
 from locktop.collector.extensions.whatif.simulator import Simulator
 from locktop.collector.model import MarkRecord, WaitRecord
 
-SPAN_US = 1_000_000
+SPAN_US = 400_000
 #: One change takes a third of the time that the likely ones take.
 HALF = Change(ChangeKind.HOLD, 0.5, lock=65)
 THREADS = 9
@@ -40,7 +40,7 @@ def crowd() -> Evidence:
     rng = Random(1)
     samples = [
         StateSample(rng.randint(1, THREADS), rng.randint(0, SPAN_US * US), False)
-        for _ in range(3000)
+        for _ in range(1200)
     ]
     return Evidence(
         from_ns=0,
@@ -181,7 +181,7 @@ def with_marks(evidence: Evidence, count: int, text: str) -> Evidence:
 
 
 def test_frequent_marks_are_the_throughput() -> None:
-    found = answered(with_marks(crowd(), 1000, "commit"), Question([HALF]))
+    found = answered(with_marks(crowd(), 400, "commit"), Question([HALF]))
     assert found.unit == ThroughputUnit(kind=UnitKind.MARKS, mark="commit")
     assert found.refusal is None
     assert found.rounds_per_s == pytest.approx(1000, rel=0.02)
@@ -197,7 +197,7 @@ def test_rare_marks_leave_the_rounds_as_they_are() -> None:
 
 def test_a_wanted_lock_comes_before_marks() -> None:
     unit = ThroughputUnit(kind=UnitKind.LOCK, lock=65)
-    found = answered(with_marks(crowd(), 1000, "commit"), Question([HALF], unit))
+    found = answered(with_marks(crowd(), 400, "commit"), Question([HALF], unit))
     assert found == answered(crowd(), Question([HALF], unit))
     assert (found.unit, found.refusal) == (unit, None)
 
