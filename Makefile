@@ -13,7 +13,7 @@ C_FILES = $(shell find native tests/targets -name '*.[ch]' -o -name '*.cc')
 NATIVE := $(shell find native -type f) CMakeLists.txt
 
 .PHONY: setup demo test lint format unit-c unit-c-sanitized pytest bench bench-table programs \
-  pytest-first pytest-second pytest-system-python programs-bench symbols-bench readers-bench stacks-bench outside-bench scan-bench \
+  pytest-system-python programs-bench symbols-bench readers-bench stacks-bench outside-bench scan-bench \
   soak false-alarms fuzz fuzz-recordings fuzz-streams \
   glibc-tests sizes clean
 
@@ -236,15 +236,22 @@ unit-c-sanitized: build/sanitized/build.ninja
 	$(BIN)/cmake --build build/sanitized
 	$(call UNIT_C,build/sanitized)
 
-# Two halves that take about as long, side by side: most tests wait for an event, and no test may mind
-# a busy neighbour. With REPEAT=1 what failed runs once more, alone. The last line names the packages
-# whose absence made tests skip.
-RUNS_OF_PYTEST = build/pytest/first build/pytest/second build/pytest/system-python
+# Parts side by side, more than there are CPUs: most tests wait for an event, and no test may mind a busy
+# neighbour. The part "unit" computes. With REPEAT=1 what failed runs once more, alone. The last line
+# names the packages whose absence made tests skip.
+INTEGRATION = $(addprefix tests/integration/,$(1))
+PART_unit = tests/unit tests/snapshot
+PART_terminal = tests/terminal $(call INTEGRATION,python recording stream watch)
+PART_commands = tests/fuzz $(call INTEGRATION,analysis calls commands)
+PART_others = $(addprefix --ignore=,$(PART_unit) $(PART_terminal) $(PART_commands))
+PARTS = unit terminal commands others
+RUNS_OF_PYTEST = $(addprefix build/pytest/,$(PARTS) system-python)
+.PHONY: $(PARTS:%=pytest-%)
 pytest: setup
 	@rm -rf build/pytest
 	@mkdir -p $(RUNS_OF_PYTEST)
-	@$(MAKE) --no-print-directory --jobs=2 --keep-going --output-sync=target \
-	  pytest-first pytest-second pytest-system-python \
+	@$(MAKE) --no-print-directory --jobs --keep-going --output-sync=target \
+	  $(addprefix pytest-,$(PARTS) system-python) \
 	  || $(if $(REPEAT),$(BIN)/python tests/repeat.py $(RUNS_OF_PYTEST),exit 1)
 	@missing=$$(sort -u build/pytest/*/missing-packages | tr '\n' ' '); [ -z "$$missing" ] || \
 	  echo "Some tests were skipped. What they need: apt-get install $$missing"
@@ -257,13 +264,8 @@ define run-pytest
 	  status=$$?; echo $$status > build/pytest/$(1)/status; exit $$status
 endef
 
-FIRST_HALF = tests/unit tests/snapshot tests/terminal \
-  $(addprefix tests/integration/,python recording stream watch)
-pytest-first:
-	$(call run-pytest,first,$(FIRST_HALF))
-
-pytest-second:
-	$(call run-pytest,second,$(foreach part,$(FIRST_HALF),--ignore=$(part)))
+$(PARTS:%=pytest-%): pytest-%:
+	$(call run-pytest,$*,$(PART_$*))
 
 # Some three minutes, while one works: the unit tests that find most in a second, and each command on a
 # real process.
