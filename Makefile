@@ -260,7 +260,7 @@ pytest: setup
 define run-pytest
 	@echo $(3) > build/pytest/$(1)/environment
 	@LOCKTOP_MISSING_PACKAGES=build/pytest/$(1)/missing-packages $(3) \
-	  $(BIN)/pytest -o cache_dir=build/pytest/$(1) $(2); \
+	  $(BIN)/pytest --durations=12 -o cache_dir=build/pytest/$(1) $(2); \
 	  status=$$?; echo $$status > build/pytest/$(1)/status; exit $$status
 endef
 
