@@ -178,22 +178,22 @@ class CPart:
             raise NotCompiledError
 
 
-#: Packages whose unit tests lie in the folder of the same name.
-_MIRRORED = ("recording", "symbols")
+#: Packages of the collector whose unit tests lie in the folder of the same name.
+_MIRRORED = ("analysis", "recording", "render", "symbols", "extensions/stream")
 
 
 def parts() -> dict[str, Part]:
     """Return the parts by their names."""
     mirrored = {
-        name: PythonPart([f"collector/{name}"], [f"tests/unit/{name}"]) for name in _MIRRORED
+        Path(folder).name: PythonPart([f"collector/{folder}"], [f"tests/unit/{folder}"])
+        for folder in _MIRRORED
     }
     return {
-        "analysis": PythonPart(["collector/analysis"], ["tests/unit/analysis"]),
+        **mirrored,
         "reader": PythonPart(
             ["collector/shm", "collector/sources/preload"],
             ["tests/unit/shm", "tests/unit/sources/preload"],
         ),
-        **mirrored,
         "views": PythonPart(["tui/views"], ["tests/unit/tui/views"]),
         "account": CPart("native/src/account"),
     }
