@@ -109,10 +109,21 @@ def test_datagrams_in_another_order_are_no_loss() -> None:
 def test_another_stream_is_ignored_while_one_is_alive() -> None:
     ear, sender, other, made = Ear(), Sender(1), Sender(2), scans(3)
     ear.hear(sender.cut(made[0]))
-    ear.hear(other.cut(made[1]), now=1.0)
+    foreign = other.cut(made[1])
+    ear.hear(foreign, now=1.0)
     ear.hear(sender.cut(made[2]), now=2.0)
     assert [one.duration_s for one in ear.published] == [made[0].duration_s, made[2].duration_s]
-    assert "that were damaged, repeated or of others" in ear.notes[-1]
+    ignored = f"ignored {len(foreign)} that were damaged, repeated or of others"
+    assert ear.notes[-1] == ignored
+
+
+def test_damaged_and_repeated_datagrams_are_counted() -> None:
+    ear, sender, made = Ear(), Sender(1), scans(3)
+    ear.hear(sender.cut(made[0]))
+    parts = sender.cut(made[1])
+    ear.hear([b"junk", parts[0], *parts])
+    ear.hear(sender.cut(made[2]))
+    assert ear.notes[-1] == "ignored 2 that were damaged, repeated or of others"
 
 
 def test_the_same_stream_of_another_host_is_another_stream() -> None:

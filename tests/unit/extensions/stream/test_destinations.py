@@ -1,13 +1,20 @@
-"""A connection that takes a frame in small pieces."""
+"""How a frame goes to a connection, and to a socket of datagrams."""
 
 from __future__ import annotations
 
+import contextlib
 import socket
+import time
 
 import pytest
+from unit.recording.test_recording import scans
 
-from locktop.collector.extensions.stream import greeting, unix_socket
-from locktop.collector.extensions.stream.destinations import ConnectionDestination
+from locktop.collector.extensions.stream import greeting, stream_url, unix_socket
+from locktop.collector.extensions.stream.destinations import (
+    ConnectionDestination,
+    DatagramDestination,
+)
+from locktop.collector.extensions.stream.stream_frames import FramePacker
 from locktop.collector.extensions.stream.stream_url import StreamUrl, Transport
 
 
@@ -47,3 +54,28 @@ def test_the_time_limit_is_for_each_piece_of_a_frame(monkeypatch: pytest.MonkeyP
     destination.send(frame)
     assert slow.taken == frame
     assert slow.greeted == greeting.greeting()
+
+
+def test_datagrams_pause_after_each_burst(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So a listener with a small buffer does not lose them."""
+    bursts: list[int] = []
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.setblocking(False)
+
+        def count_arrived(_seconds: float) -> None:
+            bursts.append(0)
+            with contextlib.suppress(BlockingIOError):
+                while listening.recv(2000):
+                    bursts[-1] += 1
+
+        url = stream_url.parse(f"udp://127.0.0.1:{listening.getsockname()[1]}")
+        destination = DatagramDestination(url, stream_url.resolve(url)[0], size=150)
+        destination.open()
+        monkeypatch.setattr(time, "sleep", count_arrived)
+        destination.send(FramePacker(key_every_s=1e9).frame(scans(1)[0]))
+        destination.close()
+    *full, rest = bursts
+    assert len(full) > 1
+    assert set(full) == {8}
+    assert rest < 8

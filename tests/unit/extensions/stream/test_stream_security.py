@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from pathlib import Path
 
 import pytest
@@ -62,3 +63,12 @@ def test_a_wrong_file_is_named(tmp_path: Path) -> None:
         stream_security.sender_context(
             TlsFiles(cert=tmp_path / "none", key=tmp_path / "none", ca=text)
         )
+
+
+def test_a_failure_of_tls_is_told_by_its_reason_or_else_by_its_text() -> None:
+    error = ssl.SSLError(1, "the text of OpenSSL")
+    error.reason = ""
+    assert stream_security.handshake_error(error).startswith("TLS failed: ")
+    assert "the text of OpenSSL" in stream_security.handshake_error(error)
+    error.reason = "NO_SHARED_CIPHER"
+    assert stream_security.handshake_error(error) == "TLS failed: no shared cipher"
