@@ -16,7 +16,16 @@ import msgspec
 from mutants.change import Change
 
 ROOT = Path(__file__).resolve().parents[2]
-_COPIED = ("CMakeLists.txt", "collector", "docs", "native", "pyproject.toml", "tests", "themes", "tui")
+_COPIED = (
+    "CMakeLists.txt",
+    "collector",
+    "docs",
+    "native",
+    "pyproject.toml",
+    "tests",
+    "themes",
+    "tui",
+)
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 #: For a change that asks for memory without end.
 _MAX_DATA_BYTES = 4 << 30

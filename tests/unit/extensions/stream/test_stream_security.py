@@ -65,7 +65,7 @@ def test_a_wrong_file_is_named(tmp_path: Path) -> None:
         )
 
 
-def test_a_failure_of_tls_is_told_by_its_reason_or_else_by_its_text() -> None:
+def test_a_failure_of_tls_has_its_reason_or_else_its_text() -> None:
     error = ssl.SSLError(1, "the text of OpenSSL")
     error.reason = ""
     assert stream_security.handshake_error(error).startswith("TLS failed: ")
