@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
+
+import psutil
 
 from support import tool
 from support.targets import Target
@@ -31,17 +34,37 @@ def ratio_of_rounds(changed: Target, unchanged: Target) -> float:
 
     Both programs run meanwhile, so a busy host slows both.
     """
-    before = [_truth(one) for one in (changed, unchanged)]
+    return _ratio(changed, unchanged, lambda target, truth: float(truth["seconds"]))
+
+
+def ratio_of_rounds_by_cpu_time(changed: Target, unchanged: Target) -> float:
+    """Return the same for a second of CPU time, for programs that need all CPUs.
+
+    A busy host may give one of both several times the CPU time of the other one.
+    """
+    return _ratio(changed, unchanged, lambda target, _: _cpu_s(target))
+
+
+def _ratio(
+    changed: Target, unchanged: Target, seconds: Callable[[Target, dict[str, Any]], float]
+) -> float:
+    def state(target: Target) -> tuple[int, float]:
+        target.go_on()
+        truth = target.truth()
+        return sum(truth["rounds"]), seconds(target, truth)
+
+    targets = changed, unchanged
+    before = [state(target) for target in targets]
     for _ in range(_MEANWHILE):  # each program itself gives the time between its two lines
         tool.run("list")
-    after = [_truth(one) for one in (changed, unchanged)]
+    after = [state(target) for target in targets]
     rates = [
-        (sum(last["rounds"]) - sum(first["rounds"])) / (last["seconds"] - first["seconds"])
-        for first, last in zip(before, after, strict=True)
+        (last_rounds - rounds) / (last_s - begin_s)
+        for (rounds, begin_s), (last_rounds, last_s) in zip(before, after, strict=True)
     ]
-    return float(rates[0] / rates[1])
+    return rates[0] / rates[1]
 
 
-def _truth(target: Target) -> dict[str, Any]:
-    target.go_on()
-    return target.truth()
+def _cpu_s(target: Target) -> float:
+    times = psutil.Process(target.pid).cpu_times()
+    return float(times.user + times.system)
