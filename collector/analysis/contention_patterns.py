@@ -38,7 +38,7 @@ from locktop.collector.model import (
     ThreadState,
     unheld_s,
 )
-from locktop.collector.model.kinds import EXCLUSIVE_KINDS
+from locktop.collector.model.kinds import EXCLUSIVE_KINDS, TURNS_KINDS
 
 _MIN_PERIOD_S = 0.1  # the rates of a shorter interval say little
 
@@ -297,7 +297,7 @@ def _find_starved_writers(index: _ContentionIndex) -> Iterator[StarvedWriter]:
     """A writer has waited for 1 s for a reader-writer lock that does not prefer writers. Each
     present reader took the lock at least 100 ms after the writer began to wait."""
     for lock, waiters in index.contended:
-        if lock.kind is not Kind.RWLOCK or lock.writers_first:
+        if lock.kind not in TURNS_KINDS or lock.writers_first:
             continue
         read_s = _longest_read_s(index, lock)
         if read_s is None:

@@ -14,7 +14,6 @@ from typing import NamedTuple
 from locktop.collector.model import (
     CONTENTION_KINDS,
     Flow,
-    Kind,
     Lane,
     LaneSpan,
     LaneState,
@@ -23,6 +22,7 @@ from locktop.collector.model import (
     WaitRecord,
     Window,
 )
+from locktop.collector.model.kinds import READERS_UNNAMED_KINDS
 
 #: The state and the lock of a part of a lane.
 CellKey = tuple[LaneState, int]
@@ -232,7 +232,7 @@ def _release(
     wait: WaitRecord, releases: Sequence[WaitRecord], ends: Sequence[int]
 ) -> WaitRecord | None:
     """Return the last release of the wait's lock by another thread during the wait."""
-    only = wait.holder if wait.kind is Kind.RWLOCK else 0
+    only = wait.holder if wait.kind in READERS_UNNAMED_KINDS else 0
     index = bisect_right(ends, wait.got_ns + _ROUNDING_NS)
     while index and ends[index - 1] >= wait.began_ns:
         index -= 1

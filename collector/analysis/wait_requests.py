@@ -29,8 +29,10 @@ from locktop.collector.analysis.wait_for_graph import BlockedThread, Request, Wa
 from locktop.collector.model import BlockReason, Held, Kind, Lock, LockUse, Thread, Wait
 from locktop.collector.model.kinds import (
     LISTED_KINDS,
+    MAY_GIVE_UP_KINDS,
     MUST_BE_ASLEEP_KINDS,
     OWNER_UNNAMED_KINDS,
+    READERS_UNNAMED_KINDS,
     SAME_REQUESTS_KINDS,
     SIGNALLED_KINDS,
     SLEEPS_FOR_ENDED_KINDS,
@@ -179,7 +181,7 @@ class _GraphBuilder:
         if not requests:
             return None
         # No word of a lock names its readers: a writer that was just woken waits for nobody.
-        by_list = wait.kind is Kind.RWLOCK and not wait.holder_seen
+        by_list = wait.kind in READERS_UNNAMED_KINDS and not wait.holder_seen
         # The threads of a process that is killed wake, and then end one after the other.
         may_wake = by_list or (wait.kind in SLEEPS_FOR_ENDED_KINDS and not wait.pshared)
         unproven = any(
@@ -276,7 +278,7 @@ class _GraphBuilder:
             if lock is None or lock.freed_at_exit:
                 return
             reason = BlockReason.ABANDONED
-        doubt = MAY_GIVE_UP if wait.kind is Kind.CUSTOM else ""
+        doubt = MAY_GIVE_UP if wait.kind in MAY_GIVE_UP_KINDS else ""
         yield self._single(reason, wait.lock, holder, entry.site, doubt)
 
     def _reader_requests(
@@ -292,7 +294,7 @@ class _GraphBuilder:
                     for tid, entry in readers.items()
                     if (tid in self.living) is (reason is BlockReason.HELD)
                 }
-                doubt = MAY_GIVE_UP if wait.kind is Kind.CUSTOM else ""
+                doubt = MAY_GIVE_UP if wait.kind in MAY_GIVE_UP_KINDS else ""
                 if reason is BlockReason.ABANDONED and len(sites) < len(readers):
                     doubt = READ_BEFORE
                 self._requests[key] = Request(reason, sites.keys(), doubt=doubt, sites=sites)
@@ -328,8 +330,7 @@ class _GraphBuilder:
         return True
 
     def _writer_requests(self, wait: Wait) -> Iterator[Request]:
-        """A reader of a lock that prefers writers waits for the writers that came before it. If two
-        have just come, it is not known which came first."""
+        """A reader of a lock that prefers writers waits for the writers that came before it."""
         if wait.duration_s <= _ACCURACY_S:
             return
         for duration_s, writer in self._longest_writers(wait.lock):
@@ -337,8 +338,7 @@ class _GraphBuilder:
                 yield self._single(BlockReason.BEHIND, wait.lock, writer)
 
     def _longest_writers(self, lock: int) -> list[tuple[float, int]]:
-        """Return the durations and tids of waiting writers, the longest wait first. Only some: all
-        writers wait for the same holders."""
+        """Return durations and tids of some waiting writers, longest first: all wait alike."""
         if lock not in self._writers:
             writers = [
                 (wait.duration_s, tid)

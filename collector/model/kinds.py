@@ -53,13 +53,18 @@ class KindTraits(Struct, frozen=True, kw_only=True):
     # These traits tell how threads wait for it.
     spins: bool  # its waiters may use a CPU
     event: bool  # its waits are for an event, and say nothing about a lock
-    inner: bool  # its waits may be a part of a wait for a custom lock
+    inner: bool  # its waits may be a part of a wait for a composite lock
+    composite: bool  # the program makes it of inner kinds, so a wait for it has waits inside
+    may_give_up: bool  # no call says whether a wait for it has a time limit
+    takes_turns: bool  # readers and writers take turns: a waiter may go before another one
+    posted_by_handlers: bool  # a signal handler may let its waiters go on
     must_be_asleep: bool  # a woken waiter shows the wait until it runs: only sleepers wait
     sleeps_for_ended: bool  # a wait for a thread that has ended is real only if the waiter sleeps
     wakes_at_release: bool  # its release wakes a waiter, if there is one
     same_requests: bool  # all its waiters have the same requests
     # These traits tell what is counted and named.
     uses_counted: bool  # the tool counts the uses of each thread while a thread waits for it
+    has_lives: bool  # its uses are counted anew when the program makes it anew
     reserved: bool  # the library keeps room for it, for waits after the tables are full
     forgotten: bool  # it counts as unknown once its memory does not match any more
     named_by_stack: bool  # names of functions tell whether it is a lock
@@ -70,6 +75,11 @@ class KindTraits(Struct, frozen=True, kw_only=True):
         """Whether threads post or signal it; then it has no holder."""
         return bool(self.signal_word)
 
+    @property
+    def readers_unnamed(self) -> bool:
+        """Whether its memory names its owner, and not the threads that hold it together."""
+        return self.owner_in_memory and not self.exclusive
+
 
 #: The traits of each kind. A new kind needs a row here, and one in ``LT_KIND_ROWS`` of the library.
 TRAITS: dict[Kind, KindTraits] = {
@@ -78,9 +88,11 @@ TRAITS: dict[Kind, KindTraits] = {
         listed=True, held_with_records=True, used_as_lock=True, orderable=True,
         owner_in_memory=True, owner_unnamed=False, owner_changes=True,
         held_across_processes=True, for_threads=False, blocked_unlisted=False,
-        spins=False, event=False, inner=False, must_be_asleep=False,
+        spins=False, event=False, inner=False, composite=False,
+        may_give_up=False, takes_turns=False,
+        posted_by_handlers=False, must_be_asleep=False,
         sleeps_for_ended=True, wakes_at_release=True, same_requests=False,
-        uses_counted=False, reserved=True, forgotten=True,
+        uses_counted=False, has_lives=False, reserved=True, forgotten=True,
         named_by_stack=False, interpreter_lock=False,
     ),
     Kind.RWLOCK: KindTraits(
@@ -88,9 +100,11 @@ TRAITS: dict[Kind, KindTraits] = {
         listed=True, held_with_records=True, used_as_lock=True, orderable=True,
         owner_in_memory=True, owner_unnamed=False, owner_changes=True,
         held_across_processes=True, for_threads=False, blocked_unlisted=False,
-        spins=False, event=False, inner=False, must_be_asleep=False,
+        spins=False, event=False, inner=False, composite=False,
+        may_give_up=False, takes_turns=True,
+        posted_by_handlers=False, must_be_asleep=False,
         sleeps_for_ended=True, wakes_at_release=True, same_requests=False,
-        uses_counted=False, reserved=True, forgotten=False,
+        uses_counted=False, has_lives=False, reserved=True, forgotten=False,
         named_by_stack=False, interpreter_lock=False,
     ),
     Kind.SPIN: KindTraits(
@@ -98,9 +112,11 @@ TRAITS: dict[Kind, KindTraits] = {
         listed=True, held_with_records=True, used_as_lock=True, orderable=True,
         owner_in_memory=False, owner_unnamed=True, owner_changes=False,
         held_across_processes=False, for_threads=False, blocked_unlisted=False,
-        spins=True, event=False, inner=False, must_be_asleep=False,
+        spins=True, event=False, inner=False, composite=False,
+        may_give_up=False, takes_turns=False,
+        posted_by_handlers=False, must_be_asleep=False,
         sleeps_for_ended=False, wakes_at_release=False, same_requests=False,
-        uses_counted=False, reserved=True, forgotten=False,
+        uses_counted=False, has_lives=False, reserved=True, forgotten=False,
         named_by_stack=False, interpreter_lock=False,
     ),
     Kind.SEM: KindTraits(
@@ -108,9 +124,11 @@ TRAITS: dict[Kind, KindTraits] = {
         listed=False, held_with_records=False, used_as_lock=True, orderable=True,
         owner_in_memory=False, owner_unnamed=False, owner_changes=False,
         held_across_processes=False, for_threads=False, blocked_unlisted=True,
-        spins=False, event=False, inner=True, must_be_asleep=True,
+        spins=False, event=False, inner=True, composite=False,
+        may_give_up=False, takes_turns=False,
+        posted_by_handlers=True, must_be_asleep=True,
         sleeps_for_ended=False, wakes_at_release=True, same_requests=True,
-        uses_counted=True, reserved=True, forgotten=False,
+        uses_counted=True, has_lives=True, reserved=True, forgotten=False,
         named_by_stack=True, interpreter_lock=False,
     ),
     Kind.COND: KindTraits(
@@ -118,9 +136,11 @@ TRAITS: dict[Kind, KindTraits] = {
         listed=False, held_with_records=False, used_as_lock=False, orderable=False,
         owner_in_memory=False, owner_unnamed=False, owner_changes=False,
         held_across_processes=False, for_threads=False, blocked_unlisted=False,
-        spins=False, event=True, inner=True, must_be_asleep=True,
+        spins=False, event=True, inner=True, composite=False,
+        may_give_up=False, takes_turns=False,
+        posted_by_handlers=False, must_be_asleep=True,
         sleeps_for_ended=False, wakes_at_release=False, same_requests=True,
-        uses_counted=True, reserved=False, forgotten=False,
+        uses_counted=True, has_lives=False, reserved=False, forgotten=False,
         named_by_stack=False, interpreter_lock=True,
     ),
     Kind.BARRIER: KindTraits(
@@ -128,9 +148,11 @@ TRAITS: dict[Kind, KindTraits] = {
         listed=False, held_with_records=False, used_as_lock=False, orderable=False,
         owner_in_memory=False, owner_unnamed=False, owner_changes=False,
         held_across_processes=False, for_threads=True, blocked_unlisted=True,
-        spins=False, event=True, inner=False, must_be_asleep=True,
+        spins=False, event=True, inner=False, composite=False,
+        may_give_up=False, takes_turns=False,
+        posted_by_handlers=False, must_be_asleep=True,
         sleeps_for_ended=False, wakes_at_release=False, same_requests=True,
-        uses_counted=True, reserved=False, forgotten=True,
+        uses_counted=True, has_lives=False, reserved=False, forgotten=True,
         named_by_stack=False, interpreter_lock=False,
     ),
     Kind.JOIN: KindTraits(
@@ -138,9 +160,11 @@ TRAITS: dict[Kind, KindTraits] = {
         listed=False, held_with_records=False, used_as_lock=False, orderable=False,
         owner_in_memory=False, owner_unnamed=False, owner_changes=False,
         held_across_processes=False, for_threads=True, blocked_unlisted=True,
-        spins=False, event=True, inner=False, must_be_asleep=True,
+        spins=False, event=True, inner=False, composite=False,
+        may_give_up=False, takes_turns=False,
+        posted_by_handlers=False, must_be_asleep=True,
         sleeps_for_ended=False, wakes_at_release=False, same_requests=False,
-        uses_counted=False, reserved=False, forgotten=True,
+        uses_counted=False, has_lives=False, reserved=False, forgotten=True,
         named_by_stack=False, interpreter_lock=False,
     ),
     Kind.ONCE: KindTraits(
@@ -148,9 +172,11 @@ TRAITS: dict[Kind, KindTraits] = {
         listed=True, held_with_records=False, used_as_lock=False, orderable=True,
         owner_in_memory=False, owner_unnamed=True, owner_changes=True,
         held_across_processes=False, for_threads=True, blocked_unlisted=True,
-        spins=False, event=False, inner=False, must_be_asleep=False,
+        spins=False, event=False, inner=False, composite=False,
+        may_give_up=False, takes_turns=False,
+        posted_by_handlers=False, must_be_asleep=False,
         sleeps_for_ended=True, wakes_at_release=False, same_requests=False,
-        uses_counted=False, reserved=False, forgotten=False,
+        uses_counted=False, has_lives=False, reserved=False, forgotten=False,
         named_by_stack=False, interpreter_lock=False,
     ),
     Kind.FUTEX: KindTraits(
@@ -158,9 +184,11 @@ TRAITS: dict[Kind, KindTraits] = {
         listed=False, held_with_records=False, used_as_lock=False, orderable=False,
         owner_in_memory=False, owner_unnamed=False, owner_changes=True,
         held_across_processes=False, for_threads=False, blocked_unlisted=False,
-        spins=False, event=False, inner=True, must_be_asleep=False,
+        spins=False, event=False, inner=True, composite=False,
+        may_give_up=False, takes_turns=False,
+        posted_by_handlers=False, must_be_asleep=False,
         sleeps_for_ended=False, wakes_at_release=False, same_requests=False,
-        uses_counted=False, reserved=True, forgotten=True,
+        uses_counted=False, has_lives=False, reserved=True, forgotten=True,
         named_by_stack=True, interpreter_lock=True,
     ),
     Kind.CUSTOM: KindTraits(
@@ -168,9 +196,11 @@ TRAITS: dict[Kind, KindTraits] = {
         listed=True, held_with_records=True, used_as_lock=True, orderable=True,
         owner_in_memory=False, owner_unnamed=False, owner_changes=False,
         held_across_processes=False, for_threads=False, blocked_unlisted=False,
-        spins=True, event=False, inner=False, must_be_asleep=False,
+        spins=True, event=False, inner=False, composite=True,
+        may_give_up=True, takes_turns=False,
+        posted_by_handlers=False, must_be_asleep=False,
         sleeps_for_ended=False, wakes_at_release=False, same_requests=False,
-        uses_counted=False, reserved=False, forgotten=False,
+        uses_counted=False, has_lives=False, reserved=False, forgotten=False,
         named_by_stack=False, interpreter_lock=False,
     ),
 }  # fmt: skip
@@ -190,17 +220,22 @@ HELD_KINDS = kinds_with(lambda traits: traits.held_with_records)
 USED_AS_LOCK_KINDS = kinds_with(lambda traits: traits.used_as_lock)
 ORDERABLE_KINDS = kinds_with(lambda traits: traits.orderable)
 OWNER_IN_MEMORY_KINDS = kinds_with(lambda traits: traits.owner_in_memory)
+READERS_UNNAMED_KINDS = kinds_with(lambda traits: traits.readers_unnamed)
 OWNER_UNNAMED_KINDS = kinds_with(lambda traits: traits.owner_unnamed)
 OWNER_CHANGES_KINDS = kinds_with(lambda traits: traits.owner_changes)
 ACROSS_PROCESSES_KINDS = kinds_with(lambda traits: traits.held_across_processes)
 FOR_THREADS_KINDS = kinds_with(lambda traits: traits.for_threads)
 BLOCKED_UNLISTED_KINDS = kinds_with(lambda traits: traits.blocked_unlisted)
 SPINNING_KINDS = kinds_with(lambda traits: traits.spins)
+MAY_GIVE_UP_KINDS = kinds_with(lambda traits: traits.may_give_up)
+TURNS_KINDS = kinds_with(lambda traits: traits.takes_turns)
+POSTED_BY_HANDLERS_KINDS = kinds_with(lambda traits: traits.posted_by_handlers)
 MUST_BE_ASLEEP_KINDS = kinds_with(lambda traits: traits.must_be_asleep)
 SLEEPS_FOR_ENDED_KINDS = kinds_with(lambda traits: traits.sleeps_for_ended)
 WAKES_AT_RELEASE_KINDS = kinds_with(lambda traits: traits.wakes_at_release)
 SAME_REQUESTS_KINDS = kinds_with(lambda traits: traits.same_requests)
 USES_COUNTED_KINDS = kinds_with(lambda traits: traits.uses_counted)
+LIVES_KINDS = kinds_with(lambda traits: traits.has_lives)
 FORGOTTEN_KINDS = kinds_with(lambda traits: traits.forgotten)
 NAMED_BY_STACK_KINDS = kinds_with(lambda traits: traits.named_by_stack)
 INTERPRETER_LOCK_KINDS = kinds_with(lambda traits: traits.interpreter_lock)

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from locktop.collector.model.histograms import KeptHistogram, percentile_s
 from locktop.collector.model.inside import LockInside
-from locktop.collector.model.kinds import CONTENTION_KINDS, Kind
+from locktop.collector.model.kinds import CONTENTION_KINDS, LIVES_KINDS, Kind
 from locktop.collector.model.lock_figures import LockFigures
 from locktop.collector.model.threads import LockUse, TakenUnits, ThreadActivity
 
@@ -273,12 +273,12 @@ class Lock(LockFigures, frozen=True, gc=False):
     def is_of_this_life(self, use: LockUse) -> bool:
         """Return whether a use is of the present life of the lock. An address may have had other
         semaphores before."""
-        return self.kind is not Kind.SEM or use.life == self.generation
+        return self.kind not in LIVES_KINDS or use.life == self.generation
 
     @property
     def signals_in_life(self) -> int | None:
         """The signals that the uses of this life add up to, those of ended threads included."""
-        return self.life_signals if self.kind is Kind.SEM else self.signals
+        return self.life_signals if self.kind in LIVES_KINDS else self.signals
 
     @property
     def unheld_wait_s(self) -> float | None:

@@ -90,7 +90,7 @@ static void add_counts(struct lt_lock_sum *sum, uint64_t kind, const struct lt_c
     sum->wait_max = larger(sum->wait_max, waits->wait_max);
     if (lt_kind_is_in(LT_KINDS_SIGNALLED, kind)) {
         sum->signals += counts->signals;
-        if (kind == LT_KIND_SEM)
+        if (lt_kind_is_in(LT_KINDS_WITH_LIVES, kind))
             add_life(sum, counts);
         else
             sum->unheard += counts->unheard;
@@ -109,7 +109,7 @@ static struct lt_use use_of(uint64_t kind, const struct lt_lock_counters *counte
         .signals = lt_kind_is_in(LT_KINDS_SIGNALLED, kind) ? counts->signals : 0,
     };
 
-    if (kind == LT_KIND_SEM) {
+    if (lt_kind_is_in(LT_KINDS_WITH_LIVES, kind)) {
         use.has_signalled = counts->signals > counts->acquisitions || counts->life & 1;
         use.acquisitions = life_acquisitions(counts);
         use.signals = life_signals(counts);

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "locktop/kind_sets.h"
+
 /* Ranks. Locks that the caller wants come first, then locks by the magnitude of their waits. The
  * rest follows by the magnitude of its use. The magnitudes are counted first. So a million locks
  * need no sorting to tell which of them find room. */
@@ -81,9 +83,9 @@ static void set_row(struct lt_lock_row *row, uint32_t id, const uint8_t *locks,
     row->trylock_failed = sum->trylock_failed;
     row->signals = sum->signals;
     row->unheard = sum->unheard;
-    if (row->kind == LT_KIND_SEM && lock.parent_posts <= LT_PARENT_POSTS)
+    if (lt_kind_is_in(LT_KINDS_WITH_LIVES, row->kind) && lock.parent_posts <= LT_PARENT_POSTS)
         row->parent_posts = lock.parent_posts;
-    if (row->kind == LT_KIND_SEM && sum->life == lock.generation) {
+    if (lt_kind_is_in(LT_KINDS_WITH_LIVES, row->kind) && sum->life == lock.generation) {
         row->life_acquisitions = sum->life_acquisitions;
         row->life_signals = sum->life_signals;
     }

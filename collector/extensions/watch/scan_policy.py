@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from locktop.collector.model import Kind
-from locktop.collector.model.kinds import BLOCKED_UNLISTED_KINDS, FOR_THREADS_KINDS
+from locktop.collector.model.kinds import BLOCKED_UNLISTED_KINDS, FOR_THREADS_KINDS, TURNS_KINDS
 from locktop.collector.sources.base import OngoingWait
 
 #: A scan also shows that the process is stopped or runs another program, so one is due in any case.
@@ -85,7 +84,7 @@ class ScanPolicy:
 
 def _is_waited_for(wait: OngoingWait) -> bool:
     """Return whether other threads may wait for this thread, for a lock or its turn at a lock."""
-    return wait.holds or wait.kind is Kind.RWLOCK
+    return wait.holds or wait.kind in TURNS_KINDS
 
 
 def _goes_on(before: OngoingWait | None, now: OngoingWait) -> bool:

@@ -26,7 +26,8 @@ from typing import NamedTuple
 from locktop.collector.linux import futex, process_memory, procfs, syscall_format, syscalls
 from locktop.collector.linux.futex import FutexWait
 from locktop.collector.linux.threads import KernelThreads, ThreadMoment
-from locktop.collector.model import Hang, Kind, Thread, ThreadState
+from locktop.collector.model import Hang, Thread, ThreadState
+from locktop.collector.model.kinds import POSTED_BY_HANDLERS_KINDS
 from locktop.collector.symbols import memory_map
 from locktop.collector.symbols.memory_map import AddressSpace
 
@@ -263,7 +264,7 @@ def _may_idle(threads: Collection[Thread], pipes: Sequence[_PipeWait]) -> bool:
     if pipes:
         return any(not wait.is_for_room for wait in pipes)
     waits = [thread.waiting_for for thread in threads if thread.waiting_for is not None]
-    return any(wait.kind is Kind.SEM for wait in waits)
+    return any(wait.kind in POSTED_BY_HANDLERS_KINDS for wait in waits)
 
 
 def _are_of(pid: int, pipes: Sequence[_PipeWait]) -> bool:

@@ -28,8 +28,10 @@ enum lt_trait {
     LT_TRAIT_SIGNALLED = 2,    /* threads post or signal it, and signals are counted, not holds */
     LT_TRAIT_USES_COUNTED = 4, /* the reader gives the uses of each thread (struct lt_use) */
     LT_TRAIT_EVENT = 8,        /* its waits are for an event, and say nothing about a lock */
-    LT_TRAIT_INNER = 16,       /* its waits may be a part of a wait for a custom lock */
-    LT_TRAIT_RESERVED = 32     /* the tables keep room for it, for waits after they are full */
+    LT_TRAIT_INNER = 16,       /* its waits may be a part of a wait for a composite lock */
+    LT_TRAIT_RESERVED = 32,    /* the tables keep room for it, for waits after they are full */
+    LT_TRAIT_COMPOSITE = 64,   /* the program makes it of inner kinds: a wait has waits inside */
+    LT_TRAIT_HAS_LIVES = 128   /* its uses are counted anew when the program makes it anew */
 };
 
 /* A row for each kind: its name and its traits. `bit` goes to ROW as it is. */
@@ -37,12 +39,15 @@ enum lt_trait {
     ROW(MUTEX, LT_TRAIT_CONTENTION | LT_TRAIT_RESERVED, bit)                                       \
     ROW(RWLOCK, LT_TRAIT_CONTENTION | LT_TRAIT_RESERVED, bit)                                      \
     ROW(SPIN, LT_TRAIT_CONTENTION | LT_TRAIT_RESERVED, bit)                                        \
-    ROW(SEM, LT_TRAIT_SIGNALLED | LT_TRAIT_USES_COUNTED | LT_TRAIT_INNER | LT_TRAIT_RESERVED, bit) \
+    ROW(SEM,                                                                                       \
+        LT_TRAIT_SIGNALLED | LT_TRAIT_USES_COUNTED | LT_TRAIT_INNER | LT_TRAIT_RESERVED |          \
+            LT_TRAIT_HAS_LIVES,                                                                    \
+        bit)                                                                                       \
     ROW(COND, LT_TRAIT_SIGNALLED | LT_TRAIT_USES_COUNTED | LT_TRAIT_EVENT | LT_TRAIT_INNER, bit)   \
     ROW(BARRIER, LT_TRAIT_USES_COUNTED | LT_TRAIT_EVENT, bit)                                      \
     ROW(JOIN, LT_TRAIT_EVENT, bit)                                                                 \
     ROW(ONCE, LT_TRAIT_CONTENTION, bit)                                                            \
     ROW(FUTEX, LT_TRAIT_INNER | LT_TRAIT_RESERVED, bit)                                            \
-    ROW(CUSTOM, LT_TRAIT_CONTENTION, bit)
+    ROW(CUSTOM, LT_TRAIT_CONTENTION | LT_TRAIT_COMPOSITE, bit)
 
 #endif

@@ -17,7 +17,7 @@ static struct lt_counts *count_beside_tables(uint64_t key)
         return NULL;
     }
     __atomic_fetch_add(&counts->signals, 1, __ATOMIC_RELAXED);
-    if (key >> LT_KIND_SHIFT == LT_KIND_SEM)
+    if (has_lives(key))
         lock_distrust_once(key); /* the acquisitions are counted elsewhere */
     return counts;
 }
@@ -38,7 +38,7 @@ struct lt_counts *signal_count_slowly(uint64_t key, uint32_t mode)
     struct lt_lock_counters *counters = t && !lt_own.busy ? counters_find_or_fit(t, key, 0) : NULL;
     if (!counters)
         return count_beside_tables(key);
-    if (key >> LT_KIND_SHIFT == LT_KIND_SEM && is_of_former_life(counters))
+    if (has_lives(key) && is_of_former_life(counters))
         sem_life_renew(counters);
     bool unheld = is_unheld(&counters->counts, key);
     signal_count_once(&counters->counts.signals);

@@ -31,7 +31,7 @@ static inline void signal_count_once(uint64_t *count)
  * each life of the semaphore. */
 static inline bool is_unheld(const struct lt_counts *counts, uint64_t key)
 {
-    return key >> LT_KIND_SHIFT == LT_KIND_SEM && units_of(counts) <= 0 && !(counts->life & 1);
+    return has_lives(key) && units_of(counts) <= 0 && !(counts->life & 1);
 }
 
 /* The thread's counters of the lock if they are where the hooks look first, else NULL. NULL too if
@@ -45,7 +45,7 @@ static inline struct lt_counts *signal_counts_of(uint64_t key, uint32_t mode)
     uint64_t home = counters_home(tables_state(t), key, &table);
     if (UNLIKELY(table[home].key != key))
         return NULL;
-    if (key >> LT_KIND_SHIFT == LT_KIND_SEM && UNLIKELY(is_of_former_life(&table[home])))
+    if (has_lives(key) && UNLIKELY(is_of_former_life(&table[home])))
         return NULL;
     return &table[home].counts;
 }

@@ -64,11 +64,12 @@ static bool is_for_lock(uint64_t key)
     return !lt_kind_is_in(LT_KINDS_OF_EVENTS, kind_of(key));
 }
 
-/* Whether the wait is part of a wait for a lock of the program's own. The outer wait is published
+/* Whether the wait is part of a wait for a lock that the program made. The outer wait is published
  * and counted, not this one. But a contended mutex inside is of interest. */
 static bool is_within(uint64_t key, uint64_t outer)
 {
-    return kind_of(outer) == LT_KIND_CUSTOM && lt_kind_is_in(LT_KINDS_INNER, kind_of(key));
+    return lt_kind_is_in(LT_KINDS_COMPOSITE, kind_of(outer)) &&
+           lt_kind_is_in(LT_KINDS_INNER, kind_of(key));
 }
 
 /* A wait from deeper in the stack than this one was left by longjmp, not interrupted. */
@@ -214,7 +215,8 @@ static inline struct lt_lock_counters *wait_end(struct waiting *w, uint64_t *wai
     if (w->thread != lt_own.block)
         return NULL; /* the process forked meanwhile: the block is the parent's */
     take_back(w, end, alone);
-    if (!is_still_counted(w) || (w->within && kind_of(w->key) == LT_KIND_FUTEX))
+    if (!is_still_counted(w) ||
+        (w->within && !lt_kind_is_in(LT_KINDS_USES_COUNTED, kind_of(w->key))))
         return NULL;
     struct lt_lock_counters *counters = counters_of(w->thread, w->key, w->type);
     if (w->within)
@@ -306,7 +308,7 @@ void wait_end_done(struct waiting *w)
     struct lt_lock_counters *counters = wait_end(w, &waited, false);
     if (!counters)
         return;
-    if (is_sem(counters->key))
+    if (has_lives(counters->key))
         taken_note(counters, taken_at(w));
     counters->counts.acquisitions++;
     if (w->within)

@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 
+#include "base/lock_key.h"
 #include "base/tls.h"
 #include "order/lock_order.h"
 #include "stack/capture.h"
@@ -12,17 +13,12 @@
 #include "tables/lock_table.h"
 #include "tables/stack_table.h"
 
-static bool is_semaphore(uint64_t key)
-{
-    return key >> LT_KIND_SHIFT == LT_KIND_SEM;
-}
-
 /* Held lists that were stale in the lock's last life may still be stale. No list names a
  * semaphore, and a thread that posts it unheld is noted anew in each life. */
 static void trust_again(struct lt_lock *lock, uint64_t key)
 {
     if (__atomic_load_n(&lock->foreign_releases, __ATOMIC_RELAXED) &&
-        (is_semaphore(key) || !held_by_others(key, NULL)))
+        (has_lives(key) || !held_by_others(key, NULL)))
         __atomic_store_n(&lock->foreign_releases, 0, __ATOMIC_RELEASE);
 }
 
@@ -57,7 +53,7 @@ void lock_life_begins(uint64_t key, uint32_t type, const uintptr_t *frame)
      * tables/inherited_semaphores.c. */
     uint32_t generation = __atomic_add_fetch(&lock->generation, 1, __ATOMIC_ACQ_REL);
     trust_again(lock, key);
-    if (is_semaphore(key))
+    if (has_lives(key))
         init_site_note(key, type, stack ? stack_at(stack) : NULL, generation);
     __atomic_store_n(&lock->destroyed, 0, __ATOMIC_RELEASE);
     order_life_changed(key);
@@ -67,7 +63,7 @@ void lock_life_ends(uint64_t key)
 {
     lock_name_forget(key);
     struct lt_lock *lock = lock_find(key);
-    if (!lock || is_semaphore(key))
+    if (!lock || has_lives(key))
         init_site_forget(key);
     if (!lock)
         return;

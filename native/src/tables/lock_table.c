@@ -267,10 +267,10 @@ void lock_retire_counters(const struct lt_lock_counters *counters, const struct 
     const struct lt_counts *from = &counters->counts;
     struct lt_counts *to = &retired->counts;
     bool is_own = retired->lock == counters->lock;
-    bool is_sem = counters->key >> LT_KIND_SHIFT == LT_KIND_SEM;
-    if (is_sem && is_own) {
+    bool by_life = has_lives(counters->key);
+    if (by_life && is_own) {
         retire_sem(to, from, generation_of(counters->lock));
-    } else if (!counts_signals(counters->key) || (!is_sem && is_own)) {
+    } else if (!counts_signals(counters->key) || (!by_life && is_own)) {
         /* for a condition: the signals, counted there too */
         add(&to->hold_sampled, from->hold_sampled);
         add(&to->hold_sampled_ticks, from->hold_sampled_ticks);

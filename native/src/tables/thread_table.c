@@ -109,7 +109,7 @@ static struct lt_lock_counters *counters_fit(struct lt_thread *t, uint64_t key, 
     struct lt_lock_counters *counters = counters_probe(table, home, key);
     counters->lock = id;
     counters->sample_at = 0; /* the first hold is timed: it tells how often to time the rest */
-    if (is_sem(key)) {
+    if (has_lives(key)) {
         counters->lock_at = (uint64_t)(uintptr_t)array_at(&lt_shm->locks, id);
         sem_life_renew(counters);
     }
@@ -175,7 +175,7 @@ void counters_time_next_hold(struct lt_thread *t)
 {
     struct lt_lock_counters *table = tables_state(t)->counters;
     for (uint32_t i = 0; i < t->counters_capacity; i++)
-        if (table[i].key && !is_sem(table[i].key)) {
+        if (table[i].key && !has_lives(table[i].key)) {
             table[i].sample_at = 0;
             if (table[i].own)
                 waits_of(t, &table[i])->timing_at = 0;
@@ -224,7 +224,7 @@ static struct lt_waits *make(struct lt_thread *t, struct lt_lock_counters *count
         waited ? array_push_last(&t->waits, &index) : array_push(&t->waits, &index);
     if (waits && !shm_is_of_parent()) {
         waits->own = (uint64_t)(uintptr_t)array_at(&lt_shm->locks, counters->lock);
-        if (!is_sem(counters->key))
+        if (!has_lives(counters->key))
             counters->own = (uint64_t)(uintptr_t)waits;
         __atomic_store_n(&counters->waits, index + 1, __ATOMIC_RELEASE);
     }

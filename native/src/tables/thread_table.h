@@ -26,11 +26,6 @@ static inline void thread_tables_end_change(struct lt_thread *t)
 
 NOINLINE struct lt_lock_counters *counters_search(struct lt_thread *t, uint64_t key, uint32_t type);
 
-static inline bool is_sem(uint64_t key)
-{
-    return key >> LT_KIND_SHIFT == LT_KIND_SEM;
-}
-
 /* Where in `table` the search for a key begins; the search goes on at index ^ 1. The shift is read
  * first. A signal handler between the two reads may have moved the table to a larger one. The old
  * shift is within the bounds of the larger table. The new shift is not within those of the old
@@ -108,8 +103,8 @@ NOINLINE struct lt_waits *sem_waits(struct lt_thread *t, const struct lt_lock_co
 static inline struct lt_waits *waits_found(struct lt_thread *t,
                                            const struct lt_lock_counters *counters)
 {
-    return UNLIKELY(is_sem(counters->key)) ? sem_waits(t, counters)
-                                           : (struct lt_waits *)(uintptr_t)counters->own;
+    return UNLIKELY(has_lives(counters->key)) ? sem_waits(t, counters)
+                                              : (struct lt_waits *)(uintptr_t)counters->own;
 }
 
 /* The counters of the thread for a lock that is waited for. */
