@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from locktop.collector.analysis.contention_findings import NoSignal
+from locktop.collector.analysis.idle.rules import names_by_kind_alone
 from locktop.collector.model import Contents, Kind, Lock, Thread, ThreadState
 from locktop.collector.model.frames import innermost_own_frame
 
 #: Seconds that each of the threads has waited.
 MIN_WAIT_S = 10.0
-#: The idle rules that go by the kind of a lock alone. Such a rule knows nothing of the program.
-_RULES_BY_KIND = frozenset({"condition", "signalled"})
 
 #: Address, function, file and line of the innermost frame that is no wrapper.
 _Location = tuple[int, str, str | None, int | None]
@@ -72,7 +71,7 @@ def _is_of_interest(snapshot: Contents, thread: Thread) -> bool:
         and not wait.timed
         and not wait.pshared
         and thread.state is ThreadState.IDLE
-        and snapshot.why.get(thread.tid) in _RULES_BY_KIND
+        and snapshot.why.get(thread.tid) in names_by_kind_alone()
     )
 
 

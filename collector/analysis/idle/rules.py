@@ -52,6 +52,11 @@ class IdleRule(Struct, frozen=True):
         """Whether the rule has conditions that the stack alone does not decide."""
         return bool(self.thread or self.lock or self.held or self.several)
 
+    @property
+    def knows_kind_alone(self) -> bool:
+        """Whether the rule knows nothing of a wait but its kind, so not what the wait is for."""
+        return not self.functions and not self.needs_more_than_stack
+
 
 def parse(text: str, origin: str) -> tuple[IdleRule, ...]:
     """Return the rules in a text.
@@ -288,6 +293,12 @@ _FALLBACKS = (
         frozenset(Kind) - CONTENTION_KINDS,
     ),
 )
+
+
+@cache
+def names_by_kind_alone() -> frozenset[str]:
+    """Return the names of the built-in rules that know nothing of a wait but its kind."""
+    return frozenset(rule.name for rule in (*shipped(), *_FALLBACKS) if rule.knows_kind_alone)
 
 
 @cache

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice
 
+from locktop.collector.analysis.idle.rules import names_by_kind_alone
 from locktop.collector.model import Frame, Snapshot, Thread
 from locktop.collector.model.frames import is_library_wrapper, is_standard_library
+from locktop.collector.model.kinds import FOR_THREADS_KINDS
 from locktop.collector.symbols.python.interpreter import is_interpreter_module
 
 #: A wait is amid work from so many functions of the program on its stack on.
 MIN_FUNCTIONS = 10
-#: The rules that know nothing but the kind of a wait, see analysis/idle/idle.rules.
-_BY_KIND = ("condition", "semaphore", "futex")
 
 
 def waiters(snapshot: Snapshot) -> list[Thread]:
@@ -28,7 +28,9 @@ def waiters(snapshot: Snapshot) -> list[Thread]:
 
 def _is_amid_work(snapshot: Snapshot, thread: Thread) -> bool:
     wait = thread.waiting_for if thread.alive else None
-    if wait is None or not wait.idle or snapshot.why.get(thread.tid) not in _BY_KIND:
+    if wait is None or not wait.idle or wait.kind in FOR_THREADS_KINDS:
+        return False
+    if snapshot.why.get(thread.tid) not in names_by_kind_alone():
         return False
     stack = snapshot.stacks.get(wait.stack, ())
     return len(stack) >= MIN_FUNCTIONS and _is_deep(stack)

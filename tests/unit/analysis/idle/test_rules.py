@@ -9,8 +9,8 @@ from unit.builders.idle_verdicts import frames, verdict
 
 from locktop.collector.analysis.idle import rules
 from locktop.collector.analysis.idle.classifier import Classifier
-from locktop.collector.analysis.idle.rules import Rules, parse, shipped
-from locktop.collector.model import Frame, Kind, Snapshot
+from locktop.collector.analysis.idle.rules import Rules, names_by_kind_alone, parse, shipped
+from locktop.collector.model import CONTENTION_KINDS, Frame, Kind, Snapshot
 from locktop.collector.symbols.python.interpreter import PYTHON
 
 
@@ -22,11 +22,32 @@ def verdict_by(text: str, kind: Kind, *functions: str, **names: str) -> str:
     return verdict(Rules(parse(text, "x")), kind, *frames(*functions), **names)
 
 
+#: Kinds for whose waits no shipped rule is needed, each with the reason.
+WITHOUT_RULE: dict[Kind, str] = {}
+
+
 @pytest.mark.parametrize("kind", Kind)
 def test_the_kind_decides_without_other_facts(kind: Kind) -> None:
     contended = {Kind.MUTEX, Kind.RWLOCK, Kind.SPIN, Kind.ONCE, Kind.CUSTOM}
     found = verdict(Rules(), kind)
     assert found.split()[0] == ("contended" if kind in contended else "idle")
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_each_kind_has_a_rule_of_its_own_in_the_file(kind: Kind) -> None:
+    last = Rules().candidates(kind, ())[-1]
+    assert (last not in shipped()) is (kind in WITHOUT_RULE), "idle.rules has no rule for the kind"
+    assert last.knows_kind_alone
+    assert last.idle is (kind not in CONTENTION_KINDS)
+
+
+def test_a_rule_by_the_kind_alone_has_no_other_condition() -> None:
+    rules_by_kind = parse("idle a kind=cond\nidle b", "x")
+    others = parse("idle a function=f\nidle a thread=t\nidle a lock=l\ncontended a held", "x")
+    assert [rule.knows_kind_alone for rule in (*rules_by_kind, *others)] == [True] * 2 + [False] * 4
+    assert names_by_kind_alone() == {
+        "mutex", "once", "condition", "semaphore", "barrier", "join", "futex", "held", "signalled",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

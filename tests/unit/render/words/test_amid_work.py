@@ -15,8 +15,10 @@ PYTHON = Frame(0x30, "_PyEval_Vector", None, None, "libpython3.11.so.1.0", 0x30)
 DEEP = (OWN,) * amid_work.MIN_FUNCTIONS
 
 
-def snapshot_of(*stack: Frame, why: str = "condition", idle: bool = True) -> Snapshot:
-    wait = replace(records.wait(1, Kind.COND, 2.0), stack=7, idle=idle)
+def snapshot_of(
+    *stack: Frame, why: str = "condition", idle: bool = True, kind: Kind = Kind.COND
+) -> Snapshot:
+    wait = replace(records.wait(1, kind, 2.0), stack=7, idle=idle)
     thread = records.thread(11, "session", ThreadState.IDLE, waiting_for=wait)
     return replace(records.snapshot((thread,), ()), stacks={7: stack}, why={11: why})
 
@@ -34,3 +36,9 @@ def test_functions_of_libraries_and_interpreters_do_not_count(stack: tuple[Frame
 def test_a_wait_that_a_rule_knows_is_what_the_rule_says() -> None:
     assert amid_work.waiters(snapshot_of(*DEEP, why="pool")) == []
     assert amid_work.waiters(snapshot_of(*DEEP, idle=False)) == []
+
+
+def test_a_wait_for_threads_is_for_what_its_kind_says() -> None:
+    assert amid_work.waiters(snapshot_of(*DEEP, why="semaphore", kind=Kind.SEM))
+    assert amid_work.waiters(snapshot_of(*DEEP, why="barrier", kind=Kind.BARRIER)) == []
+    assert amid_work.waiters(snapshot_of(*DEEP, why="join", kind=Kind.JOIN)) == []
