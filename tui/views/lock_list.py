@@ -43,6 +43,16 @@ def _wait_order(index: SnapshotIndex, row: LockRow) -> tuple[float, ...]:
     return -row.counted_wait_s - behind_s, -row.contended
 
 
+def _declared_sort_keys() -> Iterator[SortKey[LockRow]]:
+    """Yield an order for each column of a declared figure, named as the column."""
+    for name, column, _ in figure_columns():
+        yield SortKey(column.title.lower(), column.title, partial(_most_of_figure, name))
+
+
+def _most_of_figure(name: str, lock: LockRow) -> tuple[float, ...]:
+    return most_first(getattr(lock, name)), -lock.counted_wait_s
+
+
 #: In the order in which the key goes through them.
 SORT_KEYS: tuple[SortKey[LockRow], ...] = (
     SortKey("wait", "WAIT", lambda lock: (-lock.counted_wait_s, -lock.contended), _wait_order),
@@ -57,6 +67,7 @@ SORT_KEYS: tuple[SortKey[LockRow], ...] = (
     SortKey("wait50", "WAIT50", lambda lock: (most_first(lock.wait_p50_s), -lock.wait_s)),
     SortKey("hold99", "HOLD99", lambda lock: (most_first(lock.hold_p99_s), -lock.wait_s)),
     SortKey("hold50", "HOLD50", lambda lock: (most_first(lock.hold_p50_s), -lock.wait_s)),
+    *_declared_sort_keys(),
     SortKey("name", "LOCK", lambda lock: (lock.name.lower(),)),
 )
 

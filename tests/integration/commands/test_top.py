@@ -73,6 +73,18 @@ def test_columns_sorting_and_filter(start_target: StartTarget) -> None:
     assert all("1" in line for line in lines[at + 1 :] if line.startswith("!"))
 
 
+def test_a_declared_figure_sorts_the_locks(start_target: StartTarget) -> None:
+    target = start_target("failed_trylocks")
+    truth = target.truth()
+    options = ["--columns", "lock,tryfail", "--idle"]
+    done = tool.run("top", "-p", target.pid, "-b", "-n", 1, "--sort", "tryfail", *options)
+    lines = done.stdout.splitlines()
+    heading = next(number for number, line in enumerate(lines) if line.startswith(" LOCK"))
+    failed = [int(line.split()[-1]) for line in lines[heading + 1 :] if "g_tried" in line]
+    locks = sorted((truth["mutex"], truth["rwlock"]), reverse=True)
+    assert failed == [*locks, truth["sem"]], "what only waits for work comes last"
+
+
 @pytest.mark.parametrize(
     ("option", "wrong", "message"),
     [

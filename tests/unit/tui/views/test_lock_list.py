@@ -15,6 +15,7 @@ from locktop.collector.model import (
     Snapshot,
     ThreadActivity,
 )
+from locktop.collector.model.lock_figures import figure_columns
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.views import lock_list, thread_list
 from locktop.tui.views.sorting import StableSorter, matches
@@ -176,3 +177,19 @@ def test_the_waiters_of_a_lock_come_with_the_threads_behind_them(
     table = lay_out(lock_list.columns(index), 100)
     lock = replace(index.locks[blocking.INDEX], waiters=tuple(range(waiters)))
     assert cell in line_text(table.line(lock))
+
+
+def test_each_declared_column_has_an_order_with_the_most_first() -> None:
+    keys = {key.column: key for key in lock_list.SORT_KEYS}
+    for name, column, _ in figure_columns():
+        key = keys[column.title]
+        assert key.name == column.title.lower()
+        locks = [replace(records.lock(id_, "m"), **{name: id_}) for id_ in (1, 3, 2)]
+        unmeasured = replace(records.lock(4, "m"), **{name: None})
+        ordered = sorted([unmeasured, *locks], key=key.row_key(SnapshotIndex(scenarios.normal())))
+        assert [lock.id for lock in ordered] == [3, 2, 1, 4]
+
+
+def test_the_names_of_orders_are_unlike() -> None:
+    names = [key.name for key in lock_list.SORT_KEYS]
+    assert len(set(names)) == len(names)
