@@ -50,6 +50,7 @@ class Extension:
         stage: the last stage of each scan of a live process, which may fill in the section.
         report: yields the lines of its part of the text report, for a number of columns.
         formats: returns formats of ``locktop snapshot``, each an OutputFormat (render/formats.py).
+        finding_formats: returns formats of ``locktop check``.
     """
 
     def __init__(
@@ -60,9 +61,11 @@ class Extension:
         stage: Callable[[Draft], None] | None = None,
         report: Callable[[Snapshot, int], Iterator[str]] | None = None,
         formats: Callable[[], Sequence[Any]] | None = None,
+        finding_formats: Callable[[], Sequence[Any]] | None = None,
     ) -> None:
         self.name = name
         self.section = section
         self.stage = stage
         self.report = report
         self.formats = formats
+        self.finding_formats = finding_formats

@@ -56,10 +56,15 @@ class OutputFormat(Generic[P]):
 
 
 class ResultFormats(Generic[P]):
-    """The formats of one result by name. The first is the default."""
+    """The formats of one result by name. The first is the default.
+
+    Of two with one name the first counts, so no extension replaces a format of locktop.
+    """
 
     def __init__(self, *formats: OutputFormat[P]) -> None:
-        self._by_name = {entry.name: entry for entry in formats}
+        self._by_name: dict[str, OutputFormat[P]] = {}
+        for entry in formats:
+            self._by_name.setdefault(entry.name, entry)
         self.names = tuple(self._by_name)
         self.default = self.names[0]
 
@@ -158,6 +163,12 @@ def _finding_mermaid(snapshot: Snapshot, potential: bool = False, width: int = W
     return check_report.render_mermaid(snapshot)
 
 
+def _finding_formats_of_extensions() -> Iterator[OutputFormat[Snapshot, bool, int]]:
+    for extension in extensions():
+        if extension.finding_formats is not None:
+            yield from extension.finding_formats()
+
+
 #: With ``potential`` the potential deadlocks are part of the finding.
 FINDING_FORMATS = ResultFormats(
     OutputFormat("text", ".txt", _finding_text, about="text (the default)", is_prose=True),
@@ -170,6 +181,7 @@ FINDING_FORMATS = ResultFormats(
         about="a graph of the cycles for Graphviz (dot) or Mermaid",
     ),
     OutputFormat("mermaid", ".mmd", _finding_mermaid),
+    *_finding_formats_of_extensions(),
 )
 
 

@@ -75,6 +75,8 @@ def test_a_process_is_seen_by_stage_section_report_format_and_command(
     rows = text("snapshot", "-p", target.pid, "--format", "crews").splitlines()
     assert rows[0] == "name,waiting"
     assert sorted(rows[1:]) == sorted(f"{name},{number}" for name, number in crews.items())
+    finding = text("check", "-p", target.pid, "--format", "crews").splitlines()
+    assert finding == ["deadlocks,0", *rows]
     assert "WAITING CREWS" in text("snapshot", "-p", target.pid, "--format", "text")
     assert "WAITING CREWS" in text("crews", "-p", target.pid)
     assert '"Crews"' in text("snapshot", "--schema")

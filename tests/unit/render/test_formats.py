@@ -40,6 +40,13 @@ def test_the_first_format_is_the_default() -> None:
         two["other"]
 
 
+def test_no_later_format_replaces_one_with_its_name() -> None:
+    first, second = _format("plain"), _format("plain")
+    formats_of_two = ResultFormats(first, second)
+    assert formats_of_two.names == ("plain",)
+    assert formats_of_two["plain"] is first
+
+
 @pytest.mark.parametrize(
     ("abouts", "help_text"),
     [
