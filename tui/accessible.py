@@ -12,8 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from locktop.collector.model import Lock, Notable, Snapshot, ThreadState
-from locktop.collector.model.moments import ALERTS
+from locktop.collector.model import ALERTS, Lock, Notable, Snapshot, ThreadState
 from locktop.collector.recording.memory_keeper import MemoryKeeper
 from locktop.collector.render.words import hang
 from locktop.collector.render.words.snapshot_index import SnapshotIndex

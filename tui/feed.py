@@ -9,8 +9,8 @@ from locktop.collector.model import Snapshot
 
 if TYPE_CHECKING:
     from locktop.collector.config.suppressions import Suppression
-    from locktop.collector.recording.guarded_memory import GuardedMemory
     from locktop.collector.recording.history import History
+    from locktop.collector.recording.memory_keeper import GuardedMemory
     from locktop.collector.recording.sessions import LiveSession
     from locktop.collector.sources.attach import Source
     from locktop.collector.sources.poller import Poller
@@ -110,8 +110,7 @@ class PollerFeed:
         self._publish = publish
         self._interval_s = interval_s
         if self._history is not None:
-            from locktop.collector.recording.guarded_memory import GuardedMemory
-            from locktop.collector.recording.memory_keeper import MemoryKeeper
+            from locktop.collector.recording.memory_keeper import GuardedMemory, MemoryKeeper
 
             self._memory = GuardedMemory(MemoryKeeper(self._source, self._history))
         self._poller = Poller(self._source, _FIRST_SCANS_S, self._pass_on)

@@ -9,8 +9,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
 from locktop.collector.errors import LocktopError
-from locktop.collector.model import Notable, NotableKind
-from locktop.collector.model.moments import ALERTS
+from locktop.collector.model import ALERTS, Notable, NotableKind
 from locktop.collector.recording.moments import (
     EarlierWaits,
     KnowsEarlierWaits,

@@ -35,8 +35,15 @@ from locktop.collector.model.findings import (
     OrderWay,
     Pattern,
 )
+from locktop.collector.model.frames import is_library_wrapper, is_standard_library
 from locktop.collector.model.groups import LockClass, ThreadGroup
-from locktop.collector.model.histograms import Histogram, PackedHistogram, PlainHistogram
+from locktop.collector.model.histograms import (
+    Histogram,
+    PackedHistogram,
+    PlainHistogram,
+    lower_ticks,
+    percentile_s,
+)
 from locktop.collector.model.inside import (
     HeldSpan,
     HolderSample,
@@ -46,7 +53,9 @@ from locktop.collector.model.inside import (
 )
 from locktop.collector.model.kinds import (
     CONTENTION_KINDS,
+    NAMED_BY_STACK_KINDS,
     SIGNALLED_KINDS,
+    TRAITS,
     ActivityState,
     BlockReason,
     Confidence,
@@ -57,6 +66,7 @@ from locktop.collector.model.kinds import (
     RootKind,
     ThreadState,
 )
+from locktop.collector.model.lock_figures import figure_columns
 from locktop.collector.model.locks import (
     WAITS_ALONE,
     Blame,
@@ -73,6 +83,7 @@ from locktop.collector.model.locks import (
     unheld_s,
 )
 from locktop.collector.model.moments import (
+    ALERTS,
     MarkRecord,
     Notable,
     NotableKind,
@@ -113,8 +124,11 @@ from locktop.collector.model.timeline import (
 )
 
 __all__ = [
+    "ALERTS",
     "CONTENTION_KINDS",
+    "NAMED_BY_STACK_KINDS",
     "SIGNALLED_KINDS",
+    "TRAITS",
     "WAITS_ALONE",
     "ActivityState",
     "Avoidance",
@@ -207,6 +221,11 @@ __all__ = [
     "Window",
     "behind_s",
     "blamed_sites",
+    "figure_columns",
     "further_locks",
+    "is_library_wrapper",
+    "is_standard_library",
+    "lower_ticks",
+    "percentile_s",
     "unheld_s",
 ]

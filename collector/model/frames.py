@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
-from locktop.collector.model import Frame
+from locktop.collector.model.stacks import Frame
 
 _WRAPPERS = (
     "std::", "__gthread", "__glibcxx_", "__gnu_cxx::", "boost::", "absl::", "AbslInternal",

@@ -257,7 +257,11 @@ def _segment_names(path: Path) -> list[str]:
     return names
 
 
-def open_recording(path: Path) -> Recording | SegmentedRecording:
+#: An open recording: one file, or a directory of segments.
+OpenedRecording = Recording | SegmentedRecording
+
+
+def open_recording(path: Path) -> OpenedRecording:
     """Open a recording: a file, or a directory of segments.
 
     Raises:

@@ -140,7 +140,7 @@ def _form(arguments: argparse.Namespace) -> str:
 
 def _scanned(arguments: argparse.Namespace) -> Snapshot:
     """The later of two scans. Raises LocktopError if they cannot tell."""
-    from locktop.collector.model.kinds import NAMED_BY_STACK_KINDS
+    from locktop.collector.model import NAMED_BY_STACK_KINDS
     from locktop.collector.render.words import verdict
 
     source = attached(arguments.pid, arguments, arguments.potential == _OF_CLASSES)

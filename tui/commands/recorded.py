@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from locktop.collector.model import Snapshot
     from locktop.collector.recording.chosen_moment import Span
     from locktop.collector.recording.moments import Moments
-    from locktop.collector.recording.recording import Recording
-    from locktop.collector.recording.segments import SegmentedRecording
+    from locktop.collector.recording.segments import OpenedRecording
 
 #: Files of a directory that are tried.
 _MAX_PARTS = 100
@@ -198,7 +197,7 @@ def snapshots(arguments: argparse.Namespace) -> Iterator[Snapshot]:
 
 
 @contextmanager
-def opened(path: str) -> Iterator[Recording | SegmentedRecording]:
+def opened(path: str) -> Iterator[OpenedRecording]:
     """Open a recording; tell of its damage if the rest could be read."""
     from pathlib import Path
 
@@ -220,7 +219,7 @@ def opened(path: str) -> Iterator[Recording | SegmentedRecording]:
     _tell_damage(path, recording)
 
 
-def _tell_damage(path: str, recording: Recording | SegmentedRecording) -> None:
+def _tell_damage(path: str, recording: OpenedRecording) -> None:
     if recording.damage:
         print(f"locktop: {path}: {recording.damage}", file=sys.stderr)
 

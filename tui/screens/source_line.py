@@ -5,8 +5,7 @@ from __future__ import annotations
 import os.path
 from collections.abc import Iterator, Sequence
 
-from locktop.collector.model import Frame, Lock
-from locktop.collector.model.frames import is_library_wrapper, is_standard_library
+from locktop.collector.model import Frame, Lock, is_library_wrapper, is_standard_library
 from locktop.collector.render.words import lock_order
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.screens.deadlock_panel import reports_of

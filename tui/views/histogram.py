@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from locktop.collector.model import Histogram
-from locktop.collector.model.histograms import lower_ticks, percentile_s
+from locktop.collector.model import Histogram, lower_ticks, percentile_s
 from locktop.tui.views.cells import bar, duration, exact
 from locktop.tui.views.detail_parts import blank, heading
 from locktop.tui.views.styled_line import Line, make_line

@@ -7,6 +7,7 @@ from itertools import islice
 
 from locktop.collector.model import (
     CONTENTION_KINDS,
+    TRAITS,
     Blame,
     Kind,
     Lock,
@@ -15,7 +16,6 @@ from locktop.collector.model import (
     behind_s,
     unheld_s,
 )
-from locktop.collector.model.kinds import TRAITS
 from locktop.collector.recording.past_pressure import PressurePhase
 from locktop.collector.render.words import activity, blame, elsewhere, unit_takers
 from locktop.collector.render.words.lock_kind import kind_word

@@ -7,8 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from locktop.collector.model import ActivityState, Lock, LockClass
-from locktop.collector.model.lock_figures import figure_columns
+from locktop.collector.model import ActivityState, Lock, LockClass, figure_columns
 from locktop.collector.render.words import activity
 from locktop.collector.render.words.lock_kind import kind_word
 from locktop.collector.render.words.snapshot_index import SnapshotIndex, is_contention

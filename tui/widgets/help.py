@@ -12,7 +12,7 @@ from textual.containers import Container, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from locktop.collector.model.lock_figures import figure_columns
+from locktop.collector.model import figure_columns
 from locktop.tui.action_types import ScreenActions
 from locktop.tui.bindings import help_lines, keys_of, tree_help_lines
 from locktop.tui.keymap import KeyTable

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from locktop.collector.extensions.stream.listener import Listener
     from locktop.collector.extensions.stream.received_stream import ReceivedScan
     from locktop.collector.model import Snapshot
-    from locktop.collector.recording.guarded_memory import GuardedMemory
     from locktop.collector.recording.history import History
+    from locktop.collector.recording.memory_keeper import GuardedMemory
 
 
 class ListenFeed:
@@ -38,8 +38,7 @@ class ListenFeed:
         """See SnapshotFeed. The sender decides the interval."""
         self._publish = publish
         if self._history is not None:
-            from locktop.collector.recording.guarded_memory import GuardedMemory
-            from locktop.collector.recording.memory_keeper import MemoryKeeper
+            from locktop.collector.recording.memory_keeper import GuardedMemory, MemoryKeeper
 
             self._memory = GuardedMemory(MemoryKeeper(None, self._history))
         self._listener.start(self._pass_on, memory=self)
