@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from locktop.collector.analysis.deadlock_report import reports
-from locktop.collector.model import Snapshot
+from locktop.collector.model import Frame, Snapshot
 from locktop.collector.render.documents import deadlock_json
 from locktop.collector.render.documents.snapshot_codec import document as snapshot_document
 from locktop.collector.render.files import encoded
 from locktop.collector.render.graph import dot, mermaid
-from locktop.collector.render.text import deadlock, lock_order, unknown_waits
+from locktop.collector.render.text import deadlock, lock_order
 from locktop.collector.render.words import hang, unit_takers, verdict
 from locktop.collector.render.words import lock_order as order_format
+from locktop.collector.render.words.source_location import full_location
+from locktop.collector.render.words.units import lasting
 from locktop.collector.render.words.wrap import wrapped
 
 #: Keys of a snapshot that are part of the finding if potential deadlocks count.
@@ -24,6 +27,8 @@ _ORDER_KEYS = (
     "lock_orders_left_out",
     "lock_order_search_cut",
 )
+_MAX_WAITS = 20
+_MAX_FRAMES = 30
 #: Columns of text that goes to a file or a pipe.
 _WIDTH = 100
 
@@ -68,11 +73,32 @@ def lines(snapshot: Snapshot, potential: bool = False, width: int = _WIDTH) -> l
     if verdict.long_hang(snapshot) is not None:
         lines += ["", *(part for line in hang.lines(snapshot) for part in wrapped(line, width))]
     elif not snapshot.deadlocks:
-        lines += [part for line in unknown_waits.lines(snapshot) for part in wrapped(line, width)]
+        lines += [part for line in _unknown_waits(snapshot) for part in wrapped(line, width)]
     orders = list(lock_order.lines(snapshot)) if potential else []
     if orders:
         lines += ["", *(part for line in orders for part in wrapped(line, width))]
     return lines
+
+
+def _unknown_waits(snapshot: Snapshot) -> Iterator[str]:
+    """Yield the long waits for locks whose holders are not known, each with its stack."""
+    names = {lock.id: lock.name for lock in snapshot.locks}
+    waiters = verdict.unknown_waiters(snapshot)
+    for thread, wait in waiters[:_MAX_WAITS]:
+        duration = lasting(wait.duration_s, wait.is_lower_bound)
+        yield ""
+        name = names.get(wait.lock) or str(wait.kind)
+        yield f"  {thread.name} ({thread.tid}) waits for {name} for {duration}"
+        yield from _stack(snapshot.stacks.get(wait.stack, ()))
+    if len(waiters) > _MAX_WAITS:
+        yield from ("", f"  and {len(waiters) - _MAX_WAITS} threads more")
+
+
+def _stack(frames: Sequence[Frame]) -> Iterator[str]:
+    for number, frame in enumerate(frames[:_MAX_FRAMES]):
+        yield f"    {number} {full_location(frame)}{' (inlined)' * frame.inlined}"
+    if len(frames) > _MAX_FRAMES:
+        yield f"    and {len(frames) - _MAX_FRAMES} frames more"
 
 
 def document(snapshot: Snapshot, potential: bool = False) -> dict[str, Any]:

@@ -5,16 +5,23 @@ from __future__ import annotations
 from msgspec import Struct
 from rich.cells import cell_len
 
-from locktop.collector.model import Pattern, Snapshot, ThreadState
+from locktop.collector.model import Pattern, PatternName, Snapshot, ThreadState
 from locktop.collector.render.words import lock_order
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
+from locktop.collector.render.words.verdict import is_deadlocked, long_hang
 from locktop.tui.views.cells import clock, counted, exact, fit, size
 from locktop.tui.views.past_flag import Position, past_flag
 from locktop.tui.views.styled_line import Line, Span, cut, line_text, make_line, merge
-from locktop.tui.views.verdict_flag import verdict_flag
 
 #: Cells between the left and the right.
 _GAP = 2
+#: The patterns in which threads hardly go on, the worst first.
+_FLAGS_OF_PATTERNS = {
+    PatternName.STARVED_WRITER: "STARVED",
+    PatternName.CONVOY: "CONVOY",
+    PatternName.SERIALISED: "SERIALISED",
+    PatternName.NO_SIGNAL: "NO SIGNAL",
+}
 
 
 class Pace(Struct, frozen=True):
@@ -150,3 +157,19 @@ def _flags(snapshot: Snapshot, pace: Pace, alerts: int) -> Line:
         many = f"{len(snapshot.notes)} notes" if len(snapshot.notes) > 1 else "1 note"
         flags.append((f"{many}: ?  ", "waiting"))
     return make_line(*flags, (pace.text + " ", "dim"))
+
+
+def verdict_flag(index: SnapshotIndex) -> str:
+    """The finding that matters most, in one or two words; "" if nothing is wrong.
+
+    A question mark means that the deadlock is possible, not certain.
+    """
+    snapshot = index.snapshot
+    if snapshot.deadlocks:
+        return "DEADLOCK" if is_deadlocked(snapshot) else "DEADLOCK?"
+    if (whole := long_hang(snapshot)) is not None:
+        return "HANG" if whole.certain else "HANG?"
+    if snapshot.stopped:
+        return "STOPPED"
+    names = {pattern.name for pattern in snapshot.patterns}
+    return next((word for name, word in _FLAGS_OF_PATTERNS.items() if name in names), "")

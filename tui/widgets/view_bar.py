@@ -1,11 +1,17 @@
-"""The widget of the first line. A screen that no view leads to has none."""
+"""The first line: the views with their keys, the view in use, and the state of the screen.
+
+A screen that no view leads to has none.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from rich.cells import cell_len
 from textual import events
 
-from locktop.tui.views.styled_line import Line
-from locktop.tui.views.view_bar import view_bar
+from locktop.tui.monitor_views import VIEWS, MonitorView
+from locktop.tui.views.styled_line import Line, Span, cut, line_text, make_line, merge
 from locktop.tui.widgets.fixed_lines import FixedLines
 
 
@@ -28,3 +34,38 @@ class ViewBar(FixedLines):
 
     def _draw(self) -> None:
         self.show((view_bar(self._current, self._flags, self.size.width or 80),))
+
+
+def view_bar(current: str, flags: Line, width: int) -> Line:
+    """The line in ``width`` cells: the longest names that leave room for the flags.
+
+    Args:
+        current: the name of the view in use.
+        flags: the right end.
+        width: cells.
+    """
+    room = width - cell_len(line_text(flags))
+    wordings: tuple[Callable[[MonitorView], str], ...] = (
+        lambda view: f"{view.digit} {view.title}",
+        lambda view: f"{view.digit} {view.short}",
+        lambda view: f"{view.digit} {view.short}" if view.name == current else view.digit,
+    )
+    lines = [_names(current, words) for words in wordings]
+    line = next((line for line in lines if cell_len(line_text(line)) <= room), lines[-1])
+    line = cut(line, max(0, room))
+    blanks = " " * (room - cell_len(line_text(line)))
+    return merge((*line, (blanks, "text"), *flags))
+
+
+def _names(current: str, words: Callable[[MonitorView], str]) -> Line:
+    """The names with a cell between them. Brackets take these cells at the view in use."""
+    spans: list[Span | str] = []
+    before = False
+    for view in VIEWS:
+        is_current = view.name == current
+        spans.append(
+            ("[" if is_current else "]" if before else " ", "title" if is_current else "key")
+        )
+        spans.append((words(view), "title" if is_current else "label"))
+        before = is_current
+    return make_line(*spans, ("]" if before else " ", "label"))

@@ -12,14 +12,13 @@ from locktop.collector.render.text import (
     blame,
     blocking,
     deadlock,
-    elsewhere,
     inside,
     lock_order,
     locks,
     threads,
 )
 from locktop.collector.render.text.context import ReportContext
-from locktop.collector.render.words import activity, hang, unit_takers, units, verdict
+from locktop.collector.render.words import activity, elsewhere, hang, unit_takers, units, verdict
 from locktop.collector.render.words.misuse import misuse_sentence
 from locktop.collector.render.words.wrap import wrapped
 
@@ -59,7 +58,7 @@ def _lines(context: ReportContext, with_idle: bool, width: int) -> Iterator[str]
     if taken := list(unit_takers.lines(snapshot)):
         yield from ("", *taken)
     yield from blocking.roots(context)
-    yield from elsewhere.holders(context)
+    yield from _holders_elsewhere(context)
     yield ""
     yield from locks.lock_table(context)
     yield from _patterns(context)
@@ -126,6 +125,23 @@ def _unobserved(context: ReportContext) -> str:
     verb = "is in an unobserved wait" if len(waiters) == 1 else "are in unobserved waits"
     where = "below" if context.snapshot.unobserved_waits else "the notes"
     return f"{context.threads_named(waiters)} {verb}: see {where}"
+
+
+def _holders_elsewhere(context: ReportContext) -> Iterator[str]:
+    """Yield one entry for each lock that a thread of another process holds."""
+    others = context.threads_elsewhere
+    pairs = [
+        (lock, others[tid])
+        for lock in context.snapshot.locks
+        for tid in lock.holders
+        if tid in others
+    ]
+    if pairs:
+        yield from ("", f"HELD BY OTHER PROCESSES {context.when}")
+    for lock, thread in pairs:
+        yield f"  {elsewhere.full_name(thread)} holds {context.lock(lock.id)}"
+        if advice := elsewhere.advice(thread, lock):
+            yield f"    {advice}"
 
 
 def _patterns(context: ReportContext) -> Iterator[str]:

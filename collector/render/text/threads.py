@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
-from locktop.collector.model import Thread, ThreadGroup, Wait
-from locktop.collector.render.text import activity as activity_text
+from locktop.collector.analysis.thread_groups import common_name
+from locktop.collector.model import ActivityState, Thread, ThreadActivity, ThreadGroup, Wait
 from locktop.collector.render.text import time_split
 from locktop.collector.render.text.context import MAX_FRAMES, ReportContext
-from locktop.collector.render.words import units, unobserved_waits
+from locktop.collector.render.words import activity, units, unobserved_waits
 from locktop.collector.render.words.lock_kind import name_with_kind
 from locktop.collector.render.words.source_location import function_name, path_and_line
+from locktop.collector.render.words.units import lasting
 
 _MAX_THREADS = 50
 _MAX_TIDS = 8
+_MAX_ACTIVE_GROUPS = 12
+_MAX_ACTIVE_FRAMES = 8
+#: System calls in which threads mostly wait for work. The report has these threads last.
+_FOR_WORK = {
+    "accept", "accept4", "epoll_pwait", "epoll_pwait2", "epoll_wait", "pause", "poll", "ppoll",
+    "pselect6", "rt_sigsuspend", "rt_sigtimedwait", "select",
+}  # fmt: skip
+
+_Active = tuple[Thread, ThreadActivity]
 
 
 def waiting_threads(context: ReportContext) -> Iterator[str]:
@@ -54,11 +64,20 @@ def unobserved_threads(context: ReportContext) -> Iterator[str]:
 
 
 def thread_activities(context: ReportContext) -> Iterator[str]:
-    """Yield what the threads without a known wait do."""
-    lines = list(
-        activity_text.lines(context.snapshot, context.when, context.thread, context.frames)
-    )
-    yield from ["", *lines] if lines else ()
+    """Yield what the threads without a known wait do.
+
+    Threads that do the same at one source location are one entry.
+    """
+    groups = _active_groups(context.snapshot.threads)
+    if groups:
+        yield from ("", f"OTHER THREADS {context.when}")
+    for group in groups[:_MAX_ACTIVE_GROUPS]:
+        yield f"  {_active_threads(context, group)} {_activity_words(group)}"
+        frames = context.snapshot.stacks.get(group[0][1].stack, ())
+        yield from context.frames(frames, "      ", _MAX_ACTIVE_FRAMES)
+    left = sum(map(len, groups[_MAX_ACTIVE_GROUPS:]))
+    if left:
+        yield f"  and {left} more"
 
 
 def thread_times(context: ReportContext) -> Iterator[str]:
@@ -114,3 +133,40 @@ def _holders(context: ReportContext, wait: Wait) -> str:
         lasts = units.lasting(own.duration_s, own.is_lower_bound)
         itself = f", itself waiting for {context.lock(own.lock)} for {lasts}"
     return f"{named}{since}{where}{itself}"
+
+
+def _active_groups(threads: Iterable[Thread]) -> list[list[_Active]]:
+    """Return the threads by activity and stack.
+
+    Small groups come first, because they are unusual. Groups that seem to wait for work come last.
+    """
+    groups: dict[object, list[_Active]] = {}
+    for thread in threads:
+        if (now := thread.now) is not None:
+            groups.setdefault((now.doing, now.call, now.stack), []).append((thread, now))
+    return sorted(groups.values(), key=lambda group: (group[0][1].call in _FOR_WORK, len(group)))
+
+
+def _activity_words(group: Sequence[_Active]) -> str:
+    first = group[0][1]
+    if first.doing is not ActivityState.BLOCKED:
+        return activity.doing(first, first.tid) if len(group) == 1 else str(first.doing)
+    where = {activity.asleep_in(now) for _, now in group}
+    longest = max((now for _, now in group), key=lambda now: now.duration_s)
+    prefix = "up to " if len(group) > 1 and not longest.is_lower_bound else ""
+    since = (
+        f" for {prefix}{lasting(longest.duration_s, longest.is_lower_bound)}"
+        if longest.duration_s
+        else ""
+    )
+    return (where.pop() if len(where) == 1 else f"in {first.call}()") + since
+
+
+def _active_threads(context: ReportContext, group: Sequence[_Active]) -> str:
+    if len(group) == 1:
+        return context.thread(group[0][0].tid)
+    tids = ", ".join(str(thread.tid) for thread, _ in group[:_MAX_TIDS])
+    more = f" and {len(group) - _MAX_TIDS} more" if len(group) > _MAX_TIDS else ""
+    return (
+        f"{len(group)} threads ({common_name([thread.name for thread, _ in group])}: {tids}{more})"
+    )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from locktop.collector.extensions.whatif.analysis.background import (
@@ -14,8 +15,7 @@ from locktop.collector.extensions.whatif.analysis.background import (
     own_queueing,
 )
 from locktop.collector.extensions.whatif.analysis.boundaries import At, Boundary, thread_boundaries
-from locktop.collector.extensions.whatif.analysis.evidence import Evidence
-from locktop.collector.extensions.whatif.analysis.hand_overs import hand_overs, wakes
+from locktop.collector.extensions.whatif.analysis.evidence import Evidence, ThreadTimes
 from locktop.collector.extensions.whatif.analysis.own_time import (
     CallPair,
     ReadyShares,
@@ -35,9 +35,15 @@ from locktop.collector.extensions.whatif.analysis.simulated_program import (
 )
 from locktop.collector.extensions.whatif.analysis.throughput import ROUNDS
 from locktop.collector.extensions.whatif.model import ThroughputUnit, UnitKind
-from locktop.collector.model import Kind
+from locktop.collector.model import Kind, WaitRecord
 from locktop.collector.model.kinds import HELD_KINDS, SIGNALLED_KINDS
 
+#: A hand-over where too few are known, nanoseconds; and how many are few.
+_DEFAULT_WAKE_NS, _MIN_GAPS = 30_000, 8
+#: The longest hand-over to a thread that still tries, and does not sleep.
+_BRIEF_NS = 8000
+#: Cases of a distribution.
+_WAKES = 64
 #: Events are as frequent as another one from this share of its count on.
 _AS_FREQUENT = 0.8
 _DIGITS = re.compile(r"[-_:#/. ]*\d+$")
@@ -90,7 +96,7 @@ class ProgramBuilder:
             threads=tuple(threads),
             locks=tuple(self._lock(*key) for key in self._indexes),
             cpus=evidence.cpus,
-            wakes_ns=wakes(hand_overs(evidence.records), self._times.values()),
+            wakes_ns=_wakes(_hand_overs(evidence.records), self._times.values()),
             span_ns=evidence.span_ns,
             rounds_per_s=rates,
             others_cpus=evidence.others_cpus,
@@ -346,3 +352,45 @@ def _event(boundary: Boundary) -> _Event:
 def _last_of(boundary: Boundary) -> At:
     """Return the last event of an acquisition of this kind."""
     return At.RELEASED if boundary.kind in HELD_KINDS else At.GOT
+
+
+def _hand_overs(records: Iterable[WaitRecord]) -> list[int]:
+    """Return how long each hand-over of a mutex took: from the release until the waiter had it."""
+    by_lock: dict[int, list[WaitRecord]] = {}
+    for record in records:
+        if record.kind is Kind.MUTEX and record.hold_ns is not None:
+            by_lock.setdefault(record.lock, []).append(record)
+    gaps_ns = []
+    for of_lock in by_lock.values():
+        of_lock.sort(key=_got_ns)
+        for before, after in pairwise(of_lock):
+            if after.wait_ns and after.began_ns < before.end_ns <= after.got_ns:
+                gaps_ns.append(after.got_ns - before.end_ns)
+    return sorted(gaps_ns)
+
+
+def _wakes(gaps_ns: Sequence[int], times: Iterable[ThreadTimes]) -> tuple[int, ...]:
+    """Return how long a woken thread takes until it is ready, in some cases, nanoseconds.
+
+    Args:
+        gaps_ns: as from _hand_overs(), sorted.
+        times: of all threads. Where they wait for CPUs, so do the woken ones. The simulation adds
+            that wait, so each long gap stands for a shorter one.
+    """
+    if len(gaps_ns) < _MIN_GAPS:
+        return (_DEFAULT_WAKE_NS,)
+    all_times = list(times)
+    ready_ns = sum(thread.cpu_ns + thread.queued_ns for thread in all_times)
+    queued = sum(thread.queued_ns for thread in all_times) / ready_ns if ready_ns else 0.0
+    brief = bisect_left(gaps_ns, _BRIEF_NS)  # of threads that did not sleep yet
+    cases = []
+    for number in range(_WAKES):
+        index = len(gaps_ns) * number // _WAKES
+        cases.append(
+            gaps_ns[index if index < brief else brief + int((index - brief) * (1 - queued))]
+        )
+    return tuple(cases)
+
+
+def _got_ns(record: WaitRecord) -> int:
+    return record.got_ns

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 from unit.builders.simulated import ROUND, compute, holding, program, sleep
 
-from locktop.collector.extensions.whatif.analysis.bounds import bound
+from locktop.collector.extensions.whatif.analysis.predict import bound
 from locktop.collector.extensions.whatif.analysis.simulated_program import (
     Do,
     LockModel,

@@ -14,8 +14,8 @@ from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui import accessible
 from locktop.tui.views.banner import banner, no_deadlock
 from locktop.tui.views.overview import overview_lines
+from locktop.tui.views.status import verdict_flag
 from locktop.tui.views.styled_line import line_text
-from locktop.tui.views.verdict_flag import verdict_flag
 
 
 def hanging(certain: bool = True) -> Snapshot:

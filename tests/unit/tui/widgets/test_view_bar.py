@@ -7,7 +7,7 @@ from rich.cells import cell_len
 
 from locktop.tui.monitor_views import VIEWS
 from locktop.tui.views.styled_line import line_text, make_line
-from locktop.tui.views.view_bar import view_bar
+from locktop.tui.widgets.view_bar import view_bar
 
 FLAG = make_line((" PAST  12:03:04  -12 min 05 s  0.25x ", "flag"))
 
