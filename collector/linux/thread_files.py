@@ -34,7 +34,7 @@ class TaskRecord(NamedTuple):
     ran_ns: int
     queued_ns: int
     runs: int
-    known: int
+    facts: int
     name_size: int
     call_size: int
     state: int
@@ -210,7 +210,7 @@ class ThreadFiles:
 
     def _record(self, slot: int) -> TaskRecord | None:
         raw = _RAW.unpack(self._data, slot * _RAW.size)
-        if raw.known & _EXISTS:
+        if raw.facts & _EXISTS:
             return raw
         self._forget(self._tids[slot])
         return None

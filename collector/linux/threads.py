@@ -66,7 +66,7 @@ class KernelThreads:
         self._same_ids = pid == own_pid
         self._own_tids: dict[int, int] = {}
         self._kernel_tids: dict[int, int] = {}
-        self._known: dict[int, _Known] = {}
+        self._last_threads: dict[int, _Known] = {}
         self._files = ThreadFiles(pid, share)
         self._disk_counts, self._all_disk_counts = procfs.counts_disk_waits()
         self._round = 0
@@ -96,7 +96,7 @@ class KernelThreads:
             self._read_into(
                 known_threads, [tid for tid in kernel_tids if tid not in known_threads], waits
             )
-        self.living, self._known = kernel_tids, known_threads
+        self.living, self._last_threads = kernel_tids, known_threads
         return {tid: task for tid, (_, task) in known_threads.items()}
 
     def _read_into(
@@ -108,7 +108,7 @@ class KernelThreads:
         """Add the living ones of some threads to ``known_threads``; return whether all live."""
         wanted: list[int] = []
         moved: list[tuple[int, int]] = []
-        former, number, disk_counts = self._known, self._round, self._disk_counts
+        former, number, disk_counts = self._last_threads, self._round, self._disk_counts
         for kernel_tid, tid in self._both_tids(kernel_tids):
             wait, before = waits.get(tid), former.get(tid)
             if before is None or wait is None or (number + tid) % REREAD_SCANS == 0:
@@ -155,7 +155,7 @@ class KernelThreads:
         if not moved:
             return []
         scheds = self._files.read_scheds([kernel_tid for kernel_tid, _ in moved])
-        rest, former = [], self._known
+        rest, former = [], self._last_threads
         for (kernel_tid, tid), (at_ns, ran_ns, queued_ns, runs) in zip(moved, scheds, strict=True):
             before = former[tid][1]
             if runs <= before.runs:
@@ -211,7 +211,7 @@ class KernelThreads:
             name, raw_name = before.name, before.raw_name  # one object for all scans
         else:
             name = clean(raw_name)
-        counted = raw.known & _SCHED
+        counted = raw.facts & _SCHED
         return KernelThread(
             name=name,
             state=chr(raw.state),
@@ -226,7 +226,7 @@ class KernelThreads:
         )
 
     def _disk_ticks(self, raw: TaskRecord) -> int | None:
-        if not raw.known & _DISK:
+        if not raw.facts & _DISK:
             return None
         return raw.disk_ticks if raw.disk_ticks or self._all_disk_counts else None
 
@@ -245,7 +245,7 @@ class KernelThreads:
         return {
             tid: raw.runs
             for tid, raw in zip(wanted, raws, strict=True)
-            if raw is not None and chr(raw.state) == "S" and raw.known & _SCHED and raw.runs
+            if raw is not None and chr(raw.state) == "S" and raw.facts & _SCHED and raw.runs
         }
 
     def states(self, tids: Iterable[int]) -> dict[int, str]:
@@ -374,7 +374,7 @@ class KernelThreads:
         (raw,) = self._raw([self.kernel_tid(tid)])
         if raw is None:
             raise ProcessLookupError
-        return raw.runs if raw.known & _SCHED else 0
+        return raw.runs if raw.facts & _SCHED else 0
 
 
 def _call(data: bytes) -> SystemCall | None:

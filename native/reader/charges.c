@@ -28,9 +28,9 @@ __extension__ typedef unsigned __int128 wide;
 
 static uint64_t ticks_of(const struct lt_charged_lock *lock, const struct lt_charge *charge)
 {
-    if (lock->known <= lock->waited)
+    if (lock->charged <= lock->waited)
         return charge->wait_ticks;
-    return (uint64_t)((wide)charge->wait_ticks * lock->waited / lock->known);
+    return (uint64_t)((wide)charge->wait_ticks * lock->waited / lock->charged);
 }
 
 uint64_t lt_charged_ticks(const struct lt_charged_lock *lock)

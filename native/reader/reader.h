@@ -89,13 +89,13 @@ struct lt_charge {
     uint64_t wait_ticks;
 };
 
-/* The charges of one lock. If these are more than `waited`, each counts for waited / known of its
+/* The charges of one lock. If these are more than `waited`, each counts for waited / charged of its
  * ticks. */
 struct lt_charged_lock {
     const struct lt_charge *charges;
     uint64_t count;
-    uint64_t waited; /* ticks waited for the lock in all */
-    uint64_t known;  /* ticks of all its charges */
+    uint64_t waited;  /* ticks waited for the lock in all */
+    uint64_t charged; /* ticks of all its charges */
 };
 
 /* The sums of the sites of all threads. A program has few call sites, but each thread may be
@@ -242,7 +242,7 @@ enum { LT_PACKED_MAX = 8192 }; /* bytes that one packed thread needs at most */
 
 /* The ring of one thread. */
 struct lt_ring {
-    uint64_t at;       /* offset of its first slot; 0: there is none */
+    uint64_t offset;   /* of its first slot; 0: there is none */
     uint64_t capacity; /* slots */
     uint64_t head_at;  /* offset of its lt_thread.ring_head */
     uint64_t head;     /* records ever written, as read before */
@@ -347,17 +347,17 @@ uint64_t lt_first_start(const uint8_t *records, uint32_t count);
 /* Returns the earliest time of `count` marks, ticks; 0 for no marks. */
 uint64_t lt_first_mark(const uint8_t *marks, uint32_t count);
 
-/* Copies the records that began before `to` and were over at `from` or later (ticks). `found` has
+/* Copies the records that began before `to` and were over at `from` or later (ticks). `output` has
  * room for `count`. Returns the number of copies. */
 uint32_t lt_pick_span(const uint8_t *records, uint32_t count, uint64_t from, uint64_t to,
                       uint8_t *output);
 
-/* Copies the records whose span has one of the moments (ticks, sorted) to `found`. The span of a
+/* Copies the records whose span has one of the moments (ticks, sorted) to `output`. The span of a
  * record is its wait with the hold that follows. Returns their number. */
 uint32_t lt_pick_moments(const uint8_t *records, uint32_t count, const uint64_t *moments,
                          uint32_t moment_count, uint8_t *output);
 
-/* Copies the records with a wait of at least `ticks` to `found`, at most `capacity`. If there are
+/* Copies the records with a wait of at least `ticks` to `output`, at most `capacity`. If there are
  * more, those for locks that threads hold go first. Returns their number. */
 uint32_t lt_long_waits(const uint8_t *records, uint32_t count, uint64_t ticks, uint8_t *output,
                        uint32_t capacity);
@@ -394,7 +394,7 @@ uint32_t lt_pick_locks(const void *locks, uint32_t count, const struct lt_lock_s
                        struct lt_lock_row *rows, uint32_t capacity, uint32_t *left_out);
 
 /* The facts that are known of a task. */
-enum lt_task_known {
+enum lt_task_fact {
     LT_TASK_THERE = 1,  /* the task's stat line, without which nothing is known */
     LT_TASK_SCHED = 2,  /* the task's schedstat */
     LT_TASK_DISK = 4,   /* a stat line long enough for disk_ticks */
@@ -410,7 +410,7 @@ struct lt_task {
     uint64_t ran_ns;
     uint64_t queued_ns;
     uint64_t runs;
-    uint32_t known; /* lt_task_known */
+    uint32_t facts; /* lt_task_fact */
     uint32_t name_size;
     uint32_t call_size;
     uint8_t state; /* letter */

@@ -12,16 +12,16 @@ static int copy_records(const struct lt_mapping *file, const struct lt_ring *rin
     uint64_t count = ring->head - start, index = count ? start % ring->capacity : 0;
     uint64_t before_wrap = count < ring->capacity - index ? count : ring->capacity - index;
 
-    return lt_copy(file, to, before_wrap * LT_RECORD_SIZE, ring->at + index * LT_RECORD_SIZE) &&
+    return lt_copy(file, to, before_wrap * LT_RECORD_SIZE, ring->offset + index * LT_RECORD_SIZE) &&
            lt_copy(file, to + before_wrap * LT_RECORD_SIZE, (count - before_wrap) * LT_RECORD_SIZE,
-                   ring->at);
+                   ring->offset);
 }
 
 /* Copies the new records of one ring. Returns their number, -1 for a damaged ring. */
 static int64_t copy_new(const struct lt_ring_copy *copy, const struct lt_ring *ring, uint8_t *to)
 {
     /* The writer may be at work on one of the slots. */
-    uint64_t capacity = ring->at ? ring->capacity : 0, room = capacity ? capacity - 1 : 0;
+    uint64_t capacity = ring->offset ? ring->capacity : 0, room = capacity ? capacity - 1 : 0;
     uint64_t wanted = ring->head > ring->first ? ring->head - ring->first : 0;
     uint64_t head_after, start, valid;
 

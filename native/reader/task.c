@@ -77,7 +77,7 @@ static int parse_stat(struct text text, struct lt_task *task)
         return 0;
     task->cpu_ticks = user + system;
     if (skip(&text, FIELD_DISK - FIELD_SYSTEM - 1) && number(&text, &task->disk_ticks))
-        task->known |= LT_TASK_DISK;
+        task->facts |= LT_TASK_DISK;
     return 1;
 }
 
@@ -85,7 +85,7 @@ static void parse_sched(struct text text, struct lt_task *task)
 {
     if (number(&text, &task->ran_ns) && number(&text, &task->queued_ns) &&
         number(&text, &task->runs))
-        task->known |= LT_TASK_SCHED;
+        task->facts |= LT_TASK_SCHED;
 }
 
 /* ---- the files ---- */
@@ -170,7 +170,7 @@ static int read_stat(struct lt_task_table *table, uint32_t index, int wanted)
         read_file(table, files->tid, "stat", &files->stat, wanted, buffer, sizeof buffer, &text);
 
     if (!error && parse_stat(text, task))
-        task->known |= LT_TASK_THERE;
+        task->facts |= LT_TASK_THERE;
     return is_lack(error) ? -error : 0;
 }
 
@@ -199,7 +199,7 @@ static int read_call(struct lt_task_table *table, uint32_t index, int wanted)
     if (is_lack(error) || error == EPERM || error == EACCES)
         return -error;
     if (error)
-        task->known &= ~(uint32_t)LT_TASK_THERE; /* the thread ended */
+        task->facts &= ~(uint32_t)LT_TASK_THERE; /* the thread ended */
     return 0;
 }
 
@@ -224,10 +224,10 @@ static int read_task(struct lt_task_table *table, uint32_t index, int calls)
     error = read_sched(table, index, task);
     if (!error)
         error = read_stat(table, index, 1);
-    if (!error && calls && task->known & LT_TASK_THERE)
+    if (!error && calls && task->facts & LT_TASK_THERE)
         error = read_call(table, index, 1);
-    if (task->known & LT_TASK_THERE && task->state != 'R' && task->call[0] != 'r')
-        task->known |= LT_TASK_ASLEEP;
+    if (task->facts & LT_TASK_THERE && task->state != 'R' && task->call[0] != 'r')
+        task->facts |= LT_TASK_ASLEEP;
     note_time(task);
     return error;
 }
@@ -262,7 +262,7 @@ int lt_read_scheds(struct lt_task_table *table, const uint32_t *indexes, uint32_
         scheds[i] = (struct lt_sched){.at_ns = task.at_ns,
                                       .ran_ns = task.ran_ns,
                                       .queued_ns = task.queued_ns,
-                                      .runs = task.known & LT_TASK_SCHED ? task.runs : 0};
+                                      .runs = task.facts & LT_TASK_SCHED ? task.runs : 0};
     }
     return 0;
 }
@@ -270,7 +270,7 @@ int lt_read_scheds(struct lt_task_table *table, const uint32_t *indexes, uint32_
 /* Without the kernel's counts nothing shows that a thread slept all the time. */
 static int is_same_sleep(const struct lt_task *before, const struct lt_task *now)
 {
-    return before->known & now->known & LT_TASK_SCHED && now->runs != 0 &&
+    return before->facts & now->facts & LT_TASK_SCHED && now->runs != 0 &&
            before->runs == now->runs && before->ran_ns == now->ran_ns &&
            before->queued_ns == now->queued_ns;
 }
@@ -305,29 +305,29 @@ static int is_futex_wait(const struct lt_task *task)
 static int sample(struct lt_task_table *table, uint32_t index, const struct lt_task *now, int due)
 {
     struct lt_task *task = &table->tasks[index];
-    int is_named = task->known & LT_TASK_THERE && !due, moves = task->known & LT_TASK_THERE && !due,
+    int is_named = task->facts & LT_TASK_THERE && !due, moves = task->facts & LT_TASK_THERE && !due,
         error;
     struct lt_task after = {0};
 
     task->ran_ns = now->ran_ns;
     task->queued_ns = now->queued_ns;
     task->runs = now->runs;
-    task->known = now->known | LT_TASK_THERE;
+    task->facts = now->facts | LT_TASK_THERE;
     error = read_call(table, index, moves);
-    if (error || !(task->known & LT_TASK_THERE))
+    if (error || !(task->facts & LT_TASK_THERE))
         return error;
     if (is_named && is_futex_wait(task)) {
         task->state = 'S';
     } else {
-        task->known &= ~(uint32_t)LT_TASK_THERE;
+        task->facts &= ~(uint32_t)LT_TASK_THERE;
         error = read_stat(table, index, moves);
-        if (error || !(task->known & LT_TASK_THERE))
+        if (error || !(task->facts & LT_TASK_THERE))
             return error;
     }
     note_time(task);
     error = read_sched(table, index, &after);
     if (is_same_sleep(now, &after) && task->call[0] != 'r')
-        task->known |= LT_TASK_ASLEEP;
+        task->facts |= LT_TASK_ASLEEP;
     return error;
 }
 
@@ -343,13 +343,13 @@ int lt_sample_tasks(struct lt_task_table *table, uint32_t round, uint32_t *read)
         if (table->files[index].tid == 0)
             continue;
         error = read_sched(table, index, &now);
-        if (!error && task->known & LT_TASK_ASLEEP && is_same_sleep(task, &now)) {
+        if (!error && task->facts & LT_TASK_ASLEEP && is_same_sleep(task, &now)) {
             if (!due)
                 continue;
-            now.known |= LT_TASK_SLEPT;
+            now.facts |= LT_TASK_SLEPT;
         }
-        if (task->known & LT_TASK_SCHED && !(now.known & LT_TASK_SCHED))
-            task->known = 0; /* the thread ended */
+        if (task->facts & LT_TASK_SCHED && !(now.facts & LT_TASK_SCHED))
+            task->facts = 0; /* the thread ended */
         else if (!error)
             error = sample(table, index, &now, due);
         if (error)
@@ -365,7 +365,7 @@ int lt_still_sleeps(struct lt_task_table *table, uint32_t index)
 
     if (index >= table->count || table->files[index].tid == 0 || read_sched(table, index, &now))
         return 0;
-    return table->tasks[index].known & LT_TASK_ASLEEP && is_same_sleep(&table->tasks[index], &now);
+    return table->tasks[index].facts & LT_TASK_ASLEEP && is_same_sleep(&table->tasks[index], &now);
 }
 
 uint32_t lt_pick_asleep(struct lt_task_table *table, uint32_t *indexes, uint32_t count)

@@ -304,7 +304,7 @@ static int pack_change(struct lt_thread_read *read, uint32_t index, uint64_t off
 
 static void note_ring(struct lt_ring *ring, const struct lt_thread *block, uint64_t offset)
 {
-    ring->at = block->ring;
+    ring->offset = block->ring;
     ring->capacity = block->ring_capacity;
     ring->head_at = offset + offsetof(struct lt_thread, ring_head);
     ring->head = block->ring_head;

@@ -26,27 +26,28 @@ static void fresh_lock(uint64_t number)
     CHECK_EQUAL(lock->waits & ~(uint64_t)WAITS_NEW, 0);
 }
 
-static uint64_t at(uint64_t units)
+static uint64_t ticks_at(uint64_t units)
 {
     return base + units * unit;
 }
 
 static void take(uint64_t now, uint64_t since, uint64_t expected)
 {
-    CHECK_EQUAL(blame_take(id, at(now), since ? at(since) : 0, true).ticks / unit, expected);
+    CHECK_EQUAL(blame_take(id, ticks_at(now), since ? ticks_at(since) : 0, true).ticks / unit,
+                expected);
 }
 
 static void two_wait_for_two_holders(void)
 {
     fresh_lock(1);
-    blame_wait_begins(lock, at(100), true);
-    blame_wait_begins(lock, at(150), true);
+    blame_wait_begins(lock, ticks_at(100), true);
+    blame_wait_begins(lock, ticks_at(150), true);
     CHECK(blame_is_due(id));
     take(200, 0, 100 + 50); /* the first holder releases the lock */
     take(200, 0, 0);
-    blame_wait_ends_alone(lock, at(210)); /* nobody is charged with 20 of the ticks */
-    take(310, 0, 100);                    /* the second holder, which had waited itself */
-    blame_wait_ends_alone(lock, at(311));
+    blame_wait_ends_alone(lock, ticks_at(210)); /* nobody is charged with 20 of the ticks */
+    take(310, 0, 100);                          /* the second holder, which had waited itself */
+    blame_wait_ends_alone(lock, ticks_at(311));
     CHECK_EQUAL(lock->waits & ~(uint64_t)WAITS_NEW, 0);
     CHECK(!blame_is_due(id));
 }
@@ -54,8 +55,8 @@ static void two_wait_for_two_holders(void)
 static void who_gives_up_has_waited(void)
 {
     fresh_lock(2);
-    blame_wait_begins(lock, at(100), true);
-    blame_wait_ends(lock, at(400));
+    blame_wait_begins(lock, ticks_at(100), true);
+    blame_wait_ends(lock, ticks_at(400));
     CHECK(blame_is_due(id));
     take(900, 0, 300);
     CHECK_EQUAL(lock->waits & ~(uint64_t)WAITS_NEW, 0);
@@ -66,24 +67,24 @@ static void who_gives_up_has_waited(void)
 static void no_wait_adds_nothing(void)
 {
     fresh_lock(3);
-    blame_wait_begins(lock, at(100), true);
+    blame_wait_begins(lock, ticks_at(100), true);
     take(130, 0, 30);
-    blame_wait_ends(lock, at(100));
+    blame_wait_ends(lock, ticks_at(100));
     take(200, 0, 0);
-    blame_wait_begins(lock, at(200), true);
+    blame_wait_begins(lock, ticks_at(200), true);
     take(220, 0, 0);
     take(250, 0, 20);
-    blame_wait_ends(lock, at(250));
+    blame_wait_ends(lock, ticks_at(250));
     CHECK_EQUAL(lock->waits & ~(uint64_t)WAITS_NEW, 0);
 }
 
 static void a_reader_is_not_charged_for_others(void)
 {
     fresh_lock(4);
-    blame_wait_begins(lock, at(100), true);
+    blame_wait_begins(lock, ticks_at(100), true);
     take(1000, 990, 10);
     take(1000, 0, 890);
-    blame_wait_ends_alone(lock, at(1000));
+    blame_wait_ends_alone(lock, ticks_at(1000));
     CHECK_EQUAL(lock->waits & ~(uint64_t)WAITS_NEW, 0);
 }
 
@@ -91,12 +92,12 @@ static void a_reader_is_not_charged_for_others(void)
 static void a_holder_is_not_charged_for_the_time_before(void)
 {
     fresh_lock(8);
-    blame_wait_begins(lock, at(100), true);
-    blame_wait_begins(lock, at(100), true);
-    CHECK_EQUAL(blame_take(id, at(1000), at(990), false).ticks / unit, 2 * 10);
+    blame_wait_begins(lock, ticks_at(100), true);
+    blame_wait_begins(lock, ticks_at(100), true);
+    CHECK_EQUAL(blame_take(id, ticks_at(1000), ticks_at(990), false).ticks / unit, 2 * 10);
     take(1000, 0, 0);
-    blame_wait_ends(lock, at(1000));
-    blame_wait_ends(lock, at(1000));
+    blame_wait_ends(lock, ticks_at(1000));
+    blame_wait_ends(lock, ticks_at(1000));
     CHECK_EQUAL(lock->waits & ~(uint64_t)WAITS_NEW, 0);
 }
 
@@ -104,13 +105,13 @@ static void a_holder_is_not_charged_for_the_time_before(void)
 static void the_clock_may_be_far(void)
 {
     uint64_t before = base;
-    base = UINT64_MAX - at(0) - 5000 * unit;
+    base = UINT64_MAX - ticks_at(0) - 5000 * unit;
     fresh_lock(5);
     for (uint64_t n = 0; n < 1000; n++)
-        blame_wait_begins(lock, at(0), true);
+        blame_wait_begins(lock, ticks_at(0), true);
     take(3000, 0, 1000 * 3000);
     for (uint64_t n = 0; n < 1000; n++)
-        blame_wait_ends(lock, at(3000));
+        blame_wait_ends(lock, ticks_at(3000));
     CHECK_EQUAL(lock->waits & ~(uint64_t)WAITS_NEW, 0);
     base = before;
 }
@@ -120,11 +121,11 @@ static void too_many_are_not_counted(void)
     fresh_lock(6);
     uint64_t counted = 0;
     for (uint64_t n = 0; n < 70000; n++)
-        counted += blame_wait_begins(lock, at(10), true);
+        counted += blame_wait_begins(lock, ticks_at(10), true);
     CHECK_EQUAL(counted, WAITS_MAX);
     take(12, 0, 2 * WAITS_MAX);
     for (uint64_t n = 0; n < counted; n++)
-        blame_wait_ends(lock, at(12));
+        blame_wait_ends(lock, ticks_at(12));
     CHECK_EQUAL(lock->waits & ~(uint64_t)WAITS_NEW, 0);
 }
 
@@ -138,11 +139,11 @@ static void *wait_and_hold(void *number)
     uintptr_t self = (uintptr_t)number;
     uint64_t now = 100 * self;
     for (int i = 0; i < ROUNDS; i++) {
-        blame_wait_begins(lock, at(now), true);
+        blame_wait_begins(lock, ticks_at(now), true);
         begun[self] += 7;
-        blame_wait_ends(lock, at(now + 7));
+        blame_wait_ends(lock, ticks_at(now + 7));
         now += 11;
-        charged[self] += blame_take(id, at(1000000000), 0, true).ticks / unit;
+        charged[self] += blame_take(id, ticks_at(1000000000), 0, true).ticks / unit;
     }
     return NULL;
 }
@@ -212,13 +213,13 @@ static void charges_add_up_by_site(void)
         blame_charge(t, id, 0x5678, 0, 100);
     }
     const struct lt_site *table = shm_ptr(t->sites);
-    uint64_t found = 0;
+    uint64_t total = 0;
     for (uint32_t i = 0; i < t->site_capacity; i++)
         if (table[i].count && table[i].lock == (id | LT_SITE_BLAME)) {
-            found += table[i].wait_ticks;
+            total += table[i].wait_ticks;
             CHECK_EQUAL(table[i].count, 3);
         }
-    CHECK_EQUAL(found, 330);
+    CHECK_EQUAL(total, 330);
 }
 
 int main(void)

@@ -13,13 +13,13 @@
         }                                                                                          \
     } while (0)
 
-#define CHECK_EQUAL(found, expected)                                                               \
+#define CHECK_EQUAL(actual, expected)                                                              \
     do {                                                                                           \
-        unsigned long long f = (unsigned long long)(found);                                        \
+        unsigned long long f = (unsigned long long)(actual);                                       \
         unsigned long long e = (unsigned long long)(expected);                                     \
         if (f != e) {                                                                              \
             fprintf(stderr, "%s:%d: %s is %llu (%#llx), expected %llu (%#llx)\n", __FILE__,        \
-                    __LINE__, #found, f, f, e, e);                                                 \
+                    __LINE__, #actual, f, f, e, e);                                                \
             exit(1);                                                                               \
         }                                                                                          \
     } while (0)

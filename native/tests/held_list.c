@@ -119,7 +119,7 @@ static void many_in_any_order(struct lt_thread *t)
         }
         const uint64_t step = round % 2 ? 1 : 7; /* LOCKS has no factor 7: each lock comes once */
         for (uint64_t i = 0; i < LOCKS; i++) {
-            uint64_t given = i * step % LOCKS, at = 0;
+            uint64_t given = i * step % LOCKS, index = 0;
             held[given] = false;
             give_back(t, key_number(5000 + given), true);
             CHECK_EQUAL(held_count(t), LOCKS - 1 - i);
@@ -128,8 +128,8 @@ static void many_in_any_order(struct lt_thread *t)
             const struct lt_held *list = shm_ptr(t->held);
             for (uint64_t n = 0; n < LOCKS; n++)
                 if (held[n]) {
-                    CHECK_EQUAL(list[at].key, key_number(5000 + n));
-                    CHECK_EQUAL(list[at++].site, n + 1);
+                    CHECK_EQUAL(list[index].key, key_number(5000 + n));
+                    CHECK_EQUAL(list[index++].site, n + 1);
                 }
         }
         uint32_t now = t->held_size + tables_state(t)->held_before;

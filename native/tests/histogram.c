@@ -49,9 +49,9 @@ static uint64_t between(struct lt_thread *t, uint32_t lock, enum lt_line_part pa
         uint64_t key = lines[i].key, carried = line_part(key) & LT_LINE_CARRY;
         if (!key || (uint32_t)key != lock || (line_part(key) & LT_LINE_HOLDS) != part)
             continue;
-        for (uint32_t at = 0; at < LT_LINE_BUCKETS; at++)
-            if (first_bucket(key) + at >= from && first_bucket(key) + at < to)
-                sum += (uint64_t)lines[i].counts[at] << (carried ? LT_LINE_CARRY_BITS : 0);
+        for (uint32_t bucket = 0; bucket < LT_LINE_BUCKETS; bucket++)
+            if (first_bucket(key) + bucket >= from && first_bucket(key) + bucket < to)
+                sum += (uint64_t)lines[i].counts[bucket] << (carried ? LT_LINE_CARRY_BITS : 0);
     }
     return sum;
 }
@@ -171,14 +171,14 @@ static void a_count_may_be_large(struct lt_thread *t)
 
 static uint64_t retired(uint64_t key, enum lt_line_part part, uint64_t ticks)
 {
-    const struct lt_retired *of = array_at(&lt_shm->retired, lock_find(key)->retired - 1);
-    for (uint32_t at = of->lines; at;) {
-        const struct lt_line_sum *line = array_at(&lt_shm->retired_lines, at - 1);
+    const struct lt_retired *entry = array_at(&lt_shm->retired, lock_find(key)->retired - 1);
+    for (uint32_t number = entry->lines; number;) {
+        const struct lt_line_sum *line = array_at(&lt_shm->retired_lines, number - 1);
         uint32_t first = first_bucket(line->key), bucket = bucket_of(ticks);
-        CHECK_EQUAL((uint32_t)line->key, of->lock);
+        CHECK_EQUAL((uint32_t)line->key, entry->lock);
         if (line_part(line->key) == part && bucket >= first && bucket < first + LT_LINE_BUCKETS)
             return line->counts[bucket - first];
-        at = line->next;
+        number = line->next;
     }
     return 0;
 }
@@ -222,8 +222,8 @@ static void a_thread_has_so_many_lines(struct lt_thread *t)
     uint64_t in_lines = 0;
     const struct lt_histogram_line *lines = shm_ptr(t->histograms.lines);
     for (uint32_t i = 0; i < t->histograms.capacity; i++)
-        for (int at = 0; at < LT_LINE_BUCKETS; at++)
-            in_lines += lines[i].counts[at];
+        for (int bucket = 0; bucket < LT_LINE_BUCKETS; bucket++)
+            in_lines += lines[i].counts[bucket];
     CHECK_EQUAL(in_lines + t->histograms.left_out, 3000);
 }
 

@@ -29,7 +29,7 @@ static const struct lt_stack *stack_number(uint64_t number)
     return (const struct lt_stack *)(uintptr_t)(0x1000 + 8 * number);
 }
 
-static void one(void)
+static void one_lock(void)
 {
     CHECK(!init_stack_of(key_number(1)));
     init_site_note(key_number(1), 1, stack_number(1), 0);
@@ -67,15 +67,15 @@ static void of_parent(void)
 
 static void many(void)
 {
-    uint64_t known = 0;
+    uint64_t named = 0;
     for (uint64_t i = 0; i < LOCKS; i++)
         init_site_note(key_number(i), (uint32_t)i, stack_number(i), 0);
     for (uint64_t i = 0; i < LOCKS; i++) {
         const struct lt_stack *site = init_stack_of(key_number(i));
         CHECK(!site || site == stack_number(i));
-        known += site != NULL;
+        named += site != NULL;
     }
-    CHECK(known > 10000 && known < LOCKS);
+    CHECK(named > 10000 && named < LOCKS);
 }
 
 /* Of a few hundred locks none is forgotten, wherever they lie: in objects on the heap, or
@@ -272,11 +272,11 @@ static void of_the_parent(void)
     CHECK(child >= 0);
     if (child == 0) {
         CHECK(watched() && !lock_find(other) && lock_id(key, 0));
-        const struct lt_stack *found = stack_at(lock_find(key)->made_at);
-        CHECK(found != expected);
-        CHECK((found->depth & ~(uint32_t)LT_STACK_CUT) > 2);
-        CHECK_EQUAL(stack_frames(found)[0], stack_frames(expected)[0]);
-        CHECK_EQUAL(stack_frames(found)[1], stack_frames(expected)[1]);
+        const struct lt_stack *actual = stack_at(lock_find(key)->made_at);
+        CHECK(actual != expected);
+        CHECK((actual->depth & ~(uint32_t)LT_STACK_CUT) > 2);
+        CHECK_EQUAL(stack_frames(actual)[0], stack_frames(expected)[0]);
+        CHECK_EQUAL(stack_frames(actual)[1], stack_frames(expected)[1]);
         _exit(0);
     }
     int status;
@@ -286,7 +286,7 @@ static void of_the_parent(void)
 
 int main(void)
 {
-    one();
+    one_lock();
     of_parent();
     few();
     many();

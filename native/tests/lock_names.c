@@ -15,15 +15,15 @@ enum { NAMES = 5000, THREADS = 4 };
 /* Reads every entry of the array, as a reader does. */
 static const struct lt_name *only(uint64_t key)
 {
-    const struct lt_name *found = NULL;
+    const struct lt_name *result = NULL;
     for (uint32_t i = 0; i < lt_shm->names.count; i++) {
         const struct lt_name *name = array_at(&lt_shm->names, i);
         if (name->key != key)
             continue;
-        CHECK(!found);
-        found = name;
+        CHECK(!result);
+        result = name;
     }
-    return found;
+    return result;
 }
 
 static void is_called(uint64_t key, const char *text)
@@ -34,7 +34,7 @@ static void is_called(uint64_t key, const char *text)
     CHECK(strcmp((const char *)name->text, text) == 0);
 }
 
-static void one(void)
+static void one_name(void)
 {
     static int lock;
     uint64_t address = (uint64_t)(uintptr_t)&lock, key = lock_key(LT_KIND_SEM, &lock);
@@ -96,7 +96,7 @@ static void many_at_once(void)
 int main(void)
 {
     CHECK(lt_shm);
-    one();
+    one_name();
     many_at_once();
     return 0;
 }

@@ -161,10 +161,10 @@ static void its_threads(struct lt_thread *t)
     for (int i = 0; i < 3 * LT_ORDER_SEEN; i++) {
         pthread_t thread;
         CHECK(pthread_create(&thread, NULL, same_order, &birth) == 0);
-        struct lt_life *known = happens_before_find(thread);
+        struct lt_life *life = happens_before_find(thread);
         CHECK(pthread_join(thread, NULL) == 0);
         uint32_t segment = order_state(t)->segment;
-        happens_before_joins(thread, known);
+        happens_before_joins(thread, life);
         first = first ? first : birth;
         CHECK(life_of(birth));
         CHECK_EQUAL(life_of(birth)->joiner, t->birth);
@@ -300,9 +300,9 @@ static void by_many_at_once(void)
         pthread_join(thread[i], NULL);
     for (uint32_t i = before; i < lt_shm->orders.count; i++)
         for (uint32_t j = before; j < i; j++) {
-            const struct lt_order *one = array_at(&lt_shm->orders, i);
+            const struct lt_order *order = array_at(&lt_shm->orders, i);
             const struct lt_order *other = array_at(&lt_shm->orders, j);
-            CHECK(!one->hash || one->hash != other->hash || one->stack != other->stack);
+            CHECK(!order->hash || order->hash != other->hash || order->stack != other->stack);
         }
     CHECK(count() > 0);
 }

@@ -39,14 +39,14 @@ static void a_misuse_is_noted_with_its_facts(struct lt_thread *t)
     misuse_note(t, LT_MISUSE_RELEASED_OTHERS, key_number(1), 42, &frames[0]);
     CHECK_EQUAL(noted(), before + 1);
     CHECK_EQUAL(lt_shm->misuses_changed, changed + 1);
-    const struct lt_misuse *one = newest();
-    CHECK_EQUAL(one->kind, LT_MISUSE_RELEASED_OTHERS);
-    CHECK_EQUAL(one->lock, lock_id(key_number(1), 0));
-    CHECK(one->stack);
-    CHECK_EQUAL(one->tid, t->tid);
-    CHECK_EQUAL(one->other, 42);
-    CHECK_EQUAL(one->count, 1);
-    CHECK(one->first >= now && one->first <= lt_now());
+    const struct lt_misuse *misuse = newest();
+    CHECK_EQUAL(misuse->kind, LT_MISUSE_RELEASED_OTHERS);
+    CHECK_EQUAL(misuse->lock, lock_id(key_number(1), 0));
+    CHECK(misuse->stack);
+    CHECK_EQUAL(misuse->tid, t->tid);
+    CHECK_EQUAL(misuse->other, 42);
+    CHECK_EQUAL(misuse->count, 1);
+    CHECK(misuse->first >= now && misuse->first <= lt_now());
 }
 
 static void the_same_misuse_is_counted(struct lt_thread *t)
@@ -90,12 +90,12 @@ static void a_lock_that_the_dead_thread_kept_is_noted_with_its_site(struct lt_th
     uint32_t before = noted();
     misuse_note_kept(t);
     CHECK_EQUAL(noted(), before + 2);
-    const struct lt_misuse *one = array_at(&lt_shm->misuses, before);
-    CHECK_EQUAL(one->kind, LT_MISUSE_KEPT);
-    CHECK_EQUAL(one->lock, lock_id(key_number(5), 0));
-    CHECK_EQUAL(one->tid, t->tid);
-    CHECK_EQUAL(stack_at(one->stack)->depth, 1);
-    CHECK_EQUAL(stack_frames(stack_at(one->stack))[0], 0x5555);
+    const struct lt_misuse *misuse = array_at(&lt_shm->misuses, before);
+    CHECK_EQUAL(misuse->kind, LT_MISUSE_KEPT);
+    CHECK_EQUAL(misuse->lock, lock_id(key_number(5), 0));
+    CHECK_EQUAL(misuse->tid, t->tid);
+    CHECK_EQUAL(stack_at(misuse->stack)->depth, 1);
+    CHECK_EQUAL(stack_frames(stack_at(misuse->stack))[0], 0x5555);
     CHECK_EQUAL(newest()->lock, lock_id(key_number(6), 0));
     CHECK_EQUAL(newest()->stack, 0);
     held_forget(t, key_number(5));
@@ -144,9 +144,9 @@ static void the_table_is_bounded(struct lt_thread *t)
     CHECK_EQUAL(lt_shm->misuses_changed, changed + 1);
     misuse_note(t, LT_MISUSE_RELEASED_FREE, key_number(100), 0, &frames[0]);
     for (uint32_t i = 0; i < LT_MISUSES; i++) {
-        const struct lt_misuse *one = array_at(&lt_shm->misuses, i);
-        if (one->lock == lock_id(key_number(100), 0))
-            CHECK_EQUAL(one->count, 2);
+        const struct lt_misuse *misuse = array_at(&lt_shm->misuses, i);
+        if (misuse->lock == lock_id(key_number(100), 0))
+            CHECK_EQUAL(misuse->count, 2);
     }
 }
 

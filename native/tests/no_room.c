@@ -55,10 +55,10 @@ static void lock(struct lt_thread *t, uint64_t key)
 
 static void others_are_counted_together(struct lt_thread *t)
 {
-    uint32_t known = t->counters_count;
+    uint32_t before = t->counters_count;
     for (uint64_t n = 0; n < 100; n++)
         lock(t, mutex(1000 + n));
-    CHECK_EQUAL(t->counters_count, known);
+    CHECK_EQUAL(t->counters_count, before);
     CHECK_EQUAL(t->other.counts.acquisitions, 100);
     CHECK(lt_shm->notes & LT_NOTE_LOCKS_FOLDED);
     CHECK(counters_of_waited(t, key_number(LT_KIND_COND, 1), 0) == &t->other);
@@ -69,7 +69,7 @@ static void others_are_counted_together(struct lt_thread *t)
  * once. */
 static void what_is_waited_for_has_counters(struct lt_thread *t)
 {
-    uint32_t known = t->counters_count;
+    uint32_t before = t->counters_count;
     for (uint64_t n = 0; n < LAST_COUNTERS; n++) {
         struct lt_lock_counters *counters = counters_of_waited(t, mutex(1000 + n), 7);
         CHECK(counters != &t->other);
@@ -85,7 +85,7 @@ static void what_is_waited_for_has_counters(struct lt_thread *t)
         lock(t, mutex(1000 + n));
         CHECK_EQUAL(counters->counts.acquisitions, 1);
     }
-    CHECK_EQUAL(t->counters_count, known + LAST_COUNTERS);
+    CHECK_EQUAL(t->counters_count, before + LAST_COUNTERS);
     CHECK_EQUAL(t->other.counts.acquisitions, 100);
     CHECK_EQUAL(t->other_waits.contended, 0);
     CHECK(counters_of_waited(t, mutex(1000 + LAST_COUNTERS), 0) == &t->other);
@@ -210,10 +210,10 @@ static void threads_come_and_go(void)
 static void room_comes_back(struct lt_thread *t)
 {
     lt_shm->limit = 1 << 30;
-    uint32_t known = t->counters_count;
+    uint32_t before = t->counters_count;
     for (uint64_t n = 0; n < 100; n++)
         lock(t, mutex(4000 + n));
-    CHECK_EQUAL(t->counters_count, known + 100);
+    CHECK_EQUAL(t->counters_count, before + 100);
     for (uint64_t n = 0; n < LAST_COUNTERS; n++)
         CHECK_EQUAL(waits_of(t, counters_of(t, mutex(1000 + n), 0))->contended, 1);
 }

@@ -186,9 +186,9 @@ static void damaged_files_do_no_harm(void)
         size_t length = round % 3 ? (size_t)size : random_number() % (size_t)size;
         size_t sections = (size_t)size - *(const uint64_t *)(whole + 40);
         for (int i = 0; i < 20; i++) {
-            size_t at =
+            size_t offset =
                 i % 2 ? random_number() % 64 : (size_t)size - 1 - random_number() % sections;
-            copy[at] = (uint8_t)random_number();
+            copy[offset] = (uint8_t)random_number();
         }
         memcpy(copy, whole, round % 2 ? 16 : 0);
         fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);

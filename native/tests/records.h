@@ -25,17 +25,17 @@ static inline uint64_t big_endian(const uint8_t *from, int bytes)
 static inline struct record last_record(const struct lt_thread *t)
 {
     const uint8_t *ring = shm_ptr(t->ring);
-    const uint8_t *at = ring + ((t->ring_head - 1) & (t->ring_capacity - 1)) * LT_RECORD_SIZE;
-    return (struct record){.type = at[1],
-                           .kind = at[2],
-                           .tid = (uint32_t)big_endian(at + 4, 4),
-                           .lock = (uint32_t)big_endian(at + 9, 4),
-                           .stack = (uint32_t)big_endian(at + 14, 4),
-                           .holder = (uint32_t)big_endian(at + 19, 4),
-                           .start = big_endian(at + 24, 8),
-                           .wait = big_endian(at + 33, 8),
-                           .hold = big_endian(at + 42, 8),
-                           .site = big_endian(at + 51, 8)};
+    const uint8_t *slot = ring + ((t->ring_head - 1) & (t->ring_capacity - 1)) * LT_RECORD_SIZE;
+    return (struct record){.type = slot[1],
+                           .kind = slot[2],
+                           .tid = (uint32_t)big_endian(slot + 4, 4),
+                           .lock = (uint32_t)big_endian(slot + 9, 4),
+                           .stack = (uint32_t)big_endian(slot + 14, 4),
+                           .holder = (uint32_t)big_endian(slot + 19, 4),
+                           .start = big_endian(slot + 24, 8),
+                           .wait = big_endian(slot + 33, 8),
+                           .hold = big_endian(slot + 42, 8),
+                           .site = big_endian(slot + 51, 8)};
 }
 
 #endif

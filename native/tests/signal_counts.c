@@ -233,24 +233,24 @@ static const struct lt_counts *retired_counts(uint64_t key)
 static void of_threads_ended_in_each_life(struct lt_thread *t)
 {
     uint64_t key = key_number(7);
-    struct lt_lock_counters one;
+    struct lt_lock_counters copy;
     sem_passed(t, key, NULL);
     signal_now(key);
     sem_passed(t, key, NULL);
-    one = *counters_find(t, key);
-    lock_retire_counters(&one, waits_found(t, &one)); /* ended in the first life */
+    copy = *counters_find(t, key);
+    lock_retire_counters(&copy, waits_found(t, &copy)); /* ended in the first life */
     check_life(retired_counts(key), 2, 1);
     lock_life_begins(key, 2, NULL);
-    lock_retire_counters(&one, waits_found(t, &one)); /* never used the second one */
+    lock_retire_counters(&copy, waits_found(t, &copy)); /* never used the second one */
     CHECK_EQUAL(retired_counts(key)->acquisitions, 4);
     CHECK_EQUAL(retired_counts(key)->signals, 2);
     check_life(retired_counts(key), 0, 0);
     for (int i = 0; i < 3; i++)
         sem_passed(t, key, NULL);
     signal_now(key);
-    one = *counters_find(t, key);
-    lock_retire_counters(&one, waits_found(t, &one));
-    lock_retire_counters(&one, waits_found(t, &one));
+    copy = *counters_find(t, key);
+    lock_retire_counters(&copy, waits_found(t, &copy));
+    lock_retire_counters(&copy, waits_found(t, &copy));
     check_life(retired_counts(key), 6, 2);
     CHECK_EQUAL(life_of(retired_counts(key)), 1);
     CHECK_EQUAL(retired_counts(key)->acquisitions, 4 + 2 * 5);

@@ -36,7 +36,7 @@ static int run(const struct lt_program *program)
     return lt_simulate(program, 100 * MILLISECOND, 1000 * MILLISECOND, &outcome);
 }
 
-static void known(void)
+static void known_program(void)
 {
     static struct lt_operation operations[5 * MANY];
     static struct lt_thread_model threads[MANY];
@@ -155,7 +155,7 @@ static void endless(void)
 
 int main(void)
 {
-    known();
+    known_program();
     damaged();
     for (int i = 0; i < ODD_PROGRAMS; i++)
         odd();

@@ -65,13 +65,13 @@ OPAQUE uint32_t hook(void)
     real_backtrace(collect, &expected);
     CHECK(id);
     const struct lt_stack *stack = shm_ptr((uint64_t)id * LT_STACK_UNIT);
-    const uint64_t *found = (const uint64_t *)(stack + 1);
+    const uint64_t *frames = (const uint64_t *)(stack + 1);
     /* the unwinder's first frame is this function itself */
     uint32_t depth = stack->depth & ~(uint32_t)LT_STACK_CUT;
     CHECK_EQUAL(depth, expected.depth - 1);
     CHECK_EQUAL(stack->depth != depth, expected.cut);
     for (uint32_t i = 0; i < depth; i++)
-        CHECK_EQUAL(found[i], expected.address[i + 1]);
+        CHECK_EQUAL(frames[i], expected.address[i + 1]);
     compared++;
     return id;
 }
@@ -274,8 +274,8 @@ static OPAQUE void wander(volatile int *work)
     struct trip trip = {.work = 0};
     uint32_t way[WAYS], next = 1, pick = 1;
     uintptr_t here = (uintptr_t)__builtin_frame_address(0);
-    uint64_t known = 0, trips = 0;
-    for (; known < KNOWN; trips++) {
+    uint64_t matches = 0, trips = 0;
+    for (; matches < KNOWN; trips++) {
         if (trips < WAYS || trips % ROUNDS == 0)
             way[trips % WAYS] = next++ * 2654435761u;
         pick = pick * 1664525 + 1013904223;
@@ -284,7 +284,7 @@ static OPAQUE void wander(volatile int *work)
         trip.floor = here - 8192 - 512 * draw(&trip, 2);
         uint64_t before = unwound;
         next_of (&trip)(&trip);
-        known += unwound == before;
+        matches += unwound == before;
     }
     *work += trip.work;
     CHECK(trips < 2 * KNOWN);

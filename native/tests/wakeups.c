@@ -84,11 +84,11 @@ static void a_broadcast_begins_a_new_round(void)
     CHECK_EQUAL(sleepers(&condition), 0);
     CHECK_EQUAL(woken(&condition), 0);
     CHECK_EQUAL(round_now(&condition), first + 1);
-    uint64_t at = condition.signalled;
+    uint64_t signalled = condition.signalled;
     uint64_t second = wakeup_begin(&condition); /* sleeps again, and is not woken yet */
     CHECK_EQUAL(second, first + 1);
-    CHECK_EQUAL(wakeup_end(&condition, first, true), at);
-    CHECK_EQUAL(wakeup_end(&condition, first, false), at); /* timed out in the same moment */
+    CHECK_EQUAL(wakeup_end(&condition, first, true), signalled);
+    CHECK_EQUAL(wakeup_end(&condition, first, false), signalled); /* timed out in the same moment */
     CHECK_EQUAL(sleepers(&condition), 1);
     CHECK_EQUAL(wakeup_end(&condition, second, false), 0);
 }
@@ -107,10 +107,10 @@ static void signals_for_all_sleepers_are_as_a_broadcast(void)
     wakeup_signal(&condition, 5);
     CHECK_EQUAL(waiters(mutex), 3);
     CHECK_EQUAL(round_now(&condition), round + 1);
-    uint64_t at = condition.signalled;
-    CHECK_EQUAL(condition.round_at[(round + 1) % LT_WAKE_ROUNDS], at);
+    uint64_t signalled = condition.signalled;
+    CHECK_EQUAL(condition.round_at[(round + 1) % LT_WAKE_ROUNDS], signalled);
     for (int i = 0; i < 3; i++)
-        CHECK_EQUAL(wakeup_end(&condition, round, true), at);
+        CHECK_EQUAL(wakeup_end(&condition, round, true), signalled);
 }
 
 /* One leaves without a signal, and all who stay are woken. */

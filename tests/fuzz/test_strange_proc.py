@@ -154,7 +154,7 @@ def test_lines_read_in_c() -> None:
         raw = read_task(stat, schedstat)
         assert raw.name_size <= len(raw.name)
         fields = stat[stat.rfind(b")") + 2 :].split(b" ")
-        if raw.known & lib.LT_TASK_THERE:
+        if raw.facts & lib.LT_TASK_THERE:
             there += 1
             user, system = decimal(fields[11]), decimal(fields[12])
             assert user is not None
@@ -162,9 +162,9 @@ def test_lines_read_in_c() -> None:
             assert raw.cpu_ticks == (user + system) % (1 << 64)
             assert raw.state == fields[0][0]
             assert stat[: stat.rfind(b")")].partition(b"(")[2].startswith(raw.name[: raw.name_size])
-        if raw.known & lib.LT_TASK_DISK:
+        if raw.facts & lib.LT_TASK_DISK:
             assert raw.disk_ticks == decimal(fields[39])
-        if raw.known & lib.LT_TASK_SCHED:
+        if raw.facts & lib.LT_TASK_SCHED:
             counted += 1
             words = [decimal(word) for word in schedstat.split(b" ")[:3]]
             assert [raw.ran_ns, raw.queued_ns, raw.runs] == words, schedstat

@@ -209,7 +209,7 @@ class _CLocks:
         self._charges = [ffi.from_buffer("struct lt_charge[]", lock.charges) for lock in locks]
         for to, lock, charges in zip(self.array, locks, self._charges, strict=True):
             to.charges, to.count = charges, len(charges)
-            to.waited, to.known = lock.waited, lock.charged_ticks
+            to.waited, to.charged = lock.waited, lock.charged_ticks
 
     def rows(self, stacks: Sequence[int], origins: Sequence[int]) -> bytes:
         """Return the rows of lt_sum_charges()."""

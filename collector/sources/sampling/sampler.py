@@ -57,11 +57,11 @@ class Sampler:
         """``own_pid``: the process's pid in its own pid namespace."""
         self._pid = pid
         self._same_ids = pid == own_pid
-        self._known: dict[int, Sample] = {}  # by tid in locktop's pid namespace
+        self._latest: dict[int, Sample] = {}  # by tid in locktop's pid namespace
         self._files = ThreadFiles(pid, _MAX_FILES)
         self.is_counted = False  # whether the kernel counts the runs of threads
         self._number = self._seq = self._life = 0
-        self.at = 0.0  # begin of the last sample: time.monotonic()
+        self.sampled_at = 0.0  # begin of the last sample: time.monotonic()
         self._taken_at: deque[float] = deque(maxlen=_SAMPLES_KEPT)
         self.newcomers: set[int] = set()  # ids of threads that began just before the last sample
 
@@ -83,9 +83,9 @@ class Sampler:
         """
         self._number += 1
         self.newcomers = set()
-        self.at = time.monotonic()
-        self._taken_at.append(self.at)
-        before, self._known = self._known, {}  # after a failure the next sample is a first one
+        self.sampled_at = time.monotonic()
+        self._taken_at.append(self.sampled_at)
+        before, self._latest = self._latest, {}  # after a failure the next sample is a first one
         kernel_tids = list(before) if count and count == len(before) else self._files.tids()
         read = self._files.sample(kernel_tids, self._number)
         living = set(kernel_tids)
@@ -95,7 +95,7 @@ class Sampler:
             sample = self._sample(kernel_tid, raw, earlier) if raw is not None else None
             if sample is not None:
                 samples_by_tid[kernel_tid] = sample
-        self._known = samples_by_tid
+        self._latest = samples_by_tid
         return (
             samples_by_tid
             if self._same_ids
@@ -104,12 +104,12 @@ class Sampler:
 
     def still_sleeps(self, sample: Sample) -> bool:
         """Return whether the thread was on no CPU since its sample."""
-        newest = self._known.get(sample.kernel_tid)
+        newest = self._latest.get(sample.kernel_tid)
         return newest is sample and self._files.still_sleeps(sample.kernel_tid)
 
     def asleep(self, samples: Iterable[Sample]) -> set[int]:
         """Return the threads for which still_sleeps() holds, by tid in locktop's pid namespace."""
-        newest = self._known
+        newest = self._latest
         wanted = [
             sample.kernel_tid for sample in samples if newest.get(sample.kernel_tid) is sample
         ]
@@ -121,7 +121,7 @@ class Sampler:
         state, name = chr(raw.state), _clean(raw.name[: raw.name_size])
         if state in "ZX":
             return None
-        if before is not None and raw.known & _SLEPT and raw.known & _ASLEEP:
+        if before is not None and raw.facts & _SLEPT and raw.facts & _ASLEEP:
             same = (state, name) == (before.state, before.name)
             return before if same else replace(before, state=state, name=name)
         if before is not None and raw.ran_ns / 1e9 < before.cpu_s:
@@ -133,14 +133,14 @@ class Sampler:
             )
         except (OSError, ValueError, IndexError):
             return None  # the thread ended meanwhile
-        if call is not None and not raw.known & _ASLEEP:
+        if call is not None and not raw.facts & _ASLEEP:
             call = None  # it ran meanwhile, unless the kernel does not count runs
-            state = "R" if raw.known & _SCHED and raw.runs else state
+            state = "R" if raw.facts & _SCHED and raw.runs else state
         if before is not None and before.call is None and call is None:
             seq, since = before.seq, before.since
         else:
             self._seq += 1
-            seq, since = self._seq, self.at
+            seq, since = self._seq, self.sampled_at
         return Sample(
             tid=tid,
             kernel_tid=kernel_tid,
@@ -161,7 +161,7 @@ class Sampler:
         """
         tid = kernel_tid if self._same_ids else procfs.own_tid(self._pid, kernel_tid)
         age_s = procfs.age_s(procfs.thread_stat(self._pid, kernel_tid).start_time)
-        if age_s < self.at - self._taken_at[0] + _SLACK_S:
+        if age_s < self.sampled_at - self._taken_at[0] + _SLACK_S:
             self.newcomers.add(tid)
         self._life += 1
         return tid, self._life

@@ -98,7 +98,7 @@ class SamplingSession:
         sampler = self.sampler
         samples = sampler.take(stat.threads)
         waits = self.objects.read(samples, sampler.still_sleeps, sampler.newcomers)
-        self.sampled_at = sampler.at
+        self.sampled_at = sampler.sampled_at
         if len(samples) < len(self.samples) or sampler.newcomers:
             lives = {sample.life for sample in samples.values()}
             self.estimator.forget_threads(lives, samples, sampler.newcomers)

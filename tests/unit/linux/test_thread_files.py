@@ -98,7 +98,7 @@ def test_every_field_of_the_files_is_read(made: Made) -> None:
     assert (raw.ran_ns, raw.queued_ns, raw.runs) == (10, 20, 30)
     assert raw.name[: raw.name_size] == b"worker"
     counted = lib.LT_TASK_SCHED | lib.LT_TASK_DISK
-    assert raw.known == lib.LT_TASK_THERE | lib.LT_TASK_ASLEEP | counted
+    assert raw.facts == lib.LT_TASK_THERE | lib.LT_TASK_ASLEEP | counted
     assert raw.at_ns > 0
 
 
@@ -126,14 +126,14 @@ def test_a_malformed_stat_line_is_no_thread(line: bytes, made: Made) -> None:
 
 def test_a_short_line_has_no_disk_figure(made: Made) -> None:
     raw = read_whole(made, stat(rest=" ".join(REST.split()[:20])))
-    assert not raw.known & lib.LT_TASK_DISK
+    assert not raw.facts & lib.LT_TASK_DISK
 
 
 @pytest.mark.parametrize("sched", [b"", b"\n", b"10", b"10 20", b"a b c", b"10 -2 3", None])
 def test_a_malformed_schedstat_gives_no_counters(sched: bytes | None, made: Made) -> None:
     raw = read_whole(made, stat(), sched)
-    assert raw.known & lib.LT_TASK_THERE
-    assert not raw.known & lib.LT_TASK_SCHED
+    assert raw.facts & lib.LT_TASK_THERE
+    assert not raw.facts & lib.LT_TASK_SCHED
 
 
 @pytest.mark.parametrize(
@@ -252,7 +252,7 @@ def test_a_sleeping_thread_is_not_read_again(made: Made) -> None:
     ((tid, raw),) = made.sample([TID], 1)
     assert (tid, raw is not None and raw.call[: raw.call_size]) == (TID, ASLEEP)
     assert raw is not None
-    assert raw.known & (lib.LT_TASK_ASLEEP | lib.LT_TASK_SLEPT) == lib.LT_TASK_ASLEEP
+    assert raw.facts & (lib.LT_TASK_ASLEEP | lib.LT_TASK_SLEPT) == lib.LT_TASK_ASLEEP
     assert made.still_sleeps(TID)
     assert made.sample([TID], 2) == []
     made.write(schedstat=b"10 20 31\n")
@@ -277,7 +277,7 @@ def test_a_new_name_of_a_sleeping_thread_is_read(made: Made) -> None:
     made.write(stat=stat("after"))
     (raw,) = (raw for number in range(1, 65) for _, raw in made.sample([TID], number))
     assert raw is not None
-    assert raw.known & lib.LT_TASK_SLEPT
+    assert raw.facts & lib.LT_TASK_SLEPT
     assert raw.name[: raw.name_size] == b"after"
 
 
@@ -292,7 +292,7 @@ def test_a_running_or_uncounted_thread_is_read_each_time(
     for number in range(3):
         ((_, raw),) = made.sample([TID], number)
         assert raw is not None
-        assert not raw.known & lib.LT_TASK_ASLEEP
+        assert not raw.facts & lib.LT_TASK_ASLEEP
     assert not made.still_sleeps(TID)
 
 
@@ -313,7 +313,7 @@ def test_the_state_is_read_unless_the_thread_waits_for_a_futex(
     made.write(stat=stat(state="T"), schedstat=b"11 20 31\n", syscall=call(name))
     ((_, raw),) = made.sample([TID], 2)
     assert raw is not None
-    assert (chr(raw.state), bool(raw.known & lib.LT_TASK_ASLEEP)) == (state, True)
+    assert (chr(raw.state), bool(raw.facts & lib.LT_TASK_ASLEEP)) == (state, True)
 
 
 def test_an_ended_thread_is_reported_once_and_its_id_may_return(made: Made) -> None:
@@ -325,7 +325,7 @@ def test_an_ended_thread_is_reported_once_and_its_id_may_return(made: Made) -> N
     ((_, raw),) = made.sample([TID], 3)
     assert raw is not None
     assert raw.name[: raw.name_size] == b"another"
-    assert not raw.known & lib.LT_TASK_SLEPT
+    assert not raw.facts & lib.LT_TASK_SLEPT
 
 
 def test_samples_follow_threads_that_come_and_go(made: Made) -> None:
@@ -336,7 +336,7 @@ def test_samples_follow_threads_that_come_and_go(made: Made) -> None:
     for number in range(40):
         living = set(dice.sample(range(1, 301), dice.randrange(200)))
         read = dict(made.sample(sorted(living), number))
-        new = {tid for tid, raw in read.items() if raw and not raw.known & lib.LT_TASK_SLEPT}
+        new = {tid for tid, raw in read.items() if raw and not raw.facts & lib.LT_TASK_SLEPT}
         assert new == living - before
         assert read.keys() <= living
         for tid, raw in read.items():
