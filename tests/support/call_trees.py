@@ -38,8 +38,8 @@ def scanned_in_hear(pid: int) -> Snapshot:
 
 def tree_of(snapshot: Snapshot, tid: int) -> CallTree:
     """Return the tree of a thread; ``tid`` 0: of all ended threads."""
-    (found,) = [tree for tree in snapshot.calls if tree.tid == tid]
-    return found
+    (tree_of_thread,) = [tree for tree in snapshot.calls if tree.tid == tid]
+    return tree_of_thread
 
 
 def function_name(snapshot: Snapshot, node: CallNode) -> str:

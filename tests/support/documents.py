@@ -42,8 +42,8 @@ class Line:
 
 def documents() -> list[Path]:
     """Return the documents that people read, as paths below the root."""
-    found = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
-    return sorted(path.relative_to(ROOT) for path in found)
+    paths = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
+    return sorted(path.relative_to(ROOT) for path in paths)
 
 
 def lines(text: str) -> Iterator[Line]:
@@ -61,7 +61,7 @@ def _all_lines(text: str) -> Iterator[tuple[Line, bool]]:
 
     A line with four blanks in front after an empty line is code, as Markdown defines.
     """
-    text = _COMMENT.sub(lambda found: "\n" * found[0].count("\n"), text)
+    text = _COMMENT.sub(lambda match: "\n" * match[0].count("\n"), text)
     fence, before_is_empty = "", True
     for number, line in enumerate(text.splitlines(), 1):
         marker = _FENCE.match(line)
@@ -110,21 +110,21 @@ def word_count(sentence: str) -> int:
 def inline_code(text: str) -> Iterator[tuple[int, str]]:
     """Yield inline code, with the first line of its block."""
     for number, block in blocks(text):
-        yield from ((number, found[2]) for found in _CODE.finditer(block))
+        yield from ((number, match[2]) for match in _CODE.finditer(block))
 
 
 def links(text: str) -> Iterator[tuple[int, str]]:
     """Yield the targets of links and pictures, with the line of their block."""
     for number, block in blocks(text):
         plain = _CODE.sub("CODE", block)
-        yield from ((number, found[2]) for found in _LINK.finditer(plain))
+        yield from ((number, match[2]) for match in _LINK.finditer(plain))
 
 
 def anchors(text: str) -> set[str]:
     """Return the anchors that GitHub makes of the headings."""
-    made = set()
+    anchors = set()
     for line in lines(text):
         if heading := _HEADING.match(line.text):
             plain = _LINK.sub(r"\1", heading[1]).lower()
-            made.add(re.sub(r"[^\w\- ]", "", plain).replace(" ", "-"))
-    return made
+            anchors.add(re.sub(r"[^\w\- ]", "", plain).replace(" ", "-"))
+    return anchors

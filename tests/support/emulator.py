@@ -101,9 +101,9 @@ class Emulator:
         """Show output, which may end in the middle of a sequence."""
         data = _NOT_OF_PYTE.sub(b"", self._rest + data)
         cut = _CUT.search(data)
-        at = cut.start() if cut is not None else len(data)
-        self._rest = data[at:]
-        for number, part in enumerate(_SET.split(data[:at])):
+        end = cut.start() if cut is not None else len(data)
+        self._rest = data[end:]
+        for number, part in enumerate(_SET.split(data[:end])):
             if number % 2:
                 self._screen.draws = self._draws_lines and part == b"0"
             else:
@@ -139,12 +139,12 @@ def differences(
 ) -> list[tuple[int, int, Appearance, Appearance]]:
     """The cells in which two terminals differ: row, column, the one, the other."""
     return [
-        (y, x, one, other)
+        (y, x, cell, other_cell)
         for y, (row, other_row) in enumerate(
             zip(terminal.appearances(), wanted.appearances(), strict=True)
         )
-        for x, (one, other) in enumerate(zip(row, other_row, strict=True))
-        if one != other
+        for x, (cell, other_cell) in enumerate(zip(row, other_row, strict=True))
+        if cell != other_cell
     ]
 
 

@@ -35,8 +35,8 @@ class HandFeed:
     def start(self, publish: Callable[[Snapshot], None], interval_s: float) -> None:
         self.publish = publish
         self.interval_s = interval_s
-        for made in self._first:
-            publish(made)
+        for snapshot in self._first:
+            publish(snapshot)
 
     def set_interval(self, interval_s: float) -> None:
         self.interval_s = interval_s

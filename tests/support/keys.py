@@ -47,10 +47,10 @@ def own_keys() -> list[str]:
     """The input of each key of the screens, except those that quit or open an editor."""
     left_out = ("quit", "edit")  # an editor would stay
     table = keymap.shipped().keys
-    found = dict.fromkeys(
+    keys = dict.fromkeys(
         key for action, keys in table.items() if action not in left_out for key in keys
     )
-    return [bytes_of(key) for key in found]
+    return [bytes_of(key) for key in keys]
 
 
 def leaves_all(tool: PtyTool) -> bool:
@@ -77,7 +77,9 @@ def leaves_all(tool: PtyTool) -> bool:
 def takes_words(tool: PtyTool, within_s: float) -> bool:
     """Type words that were never typed before into the filter; return whether they appear."""
     number = next(_uses)
-    words = "".join(_UNBOUND[number // len(_UNBOUND) ** at % len(_UNBOUND)] for at in range(8))
+    words = "".join(
+        _UNBOUND[number // len(_UNBOUND) ** digit % len(_UNBOUND)] for digit in range(8)
+    )
     tool.press(f"/{words}")
     if not tool.comes(lambda text: words in text, within_s):
         return False

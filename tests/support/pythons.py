@@ -28,10 +28,10 @@ _MUTEX_SIZE = 24
 
 def all_pythons() -> list[str]:
     """Return the paths of all interpreters of CPython 3.8 and later that lie where they should."""
-    found = {
+    interpreters = {
         str(path.resolve()) for directory, glob in _DIRECTORIES for path in directory.glob(glob)
     }
-    return sorted(python for python in {*found, sys.executable} if version(python) >= (3, 8))
+    return sorted(python for python in {*interpreters, sys.executable} if version(python) >= (3, 8))
 
 
 @cache

@@ -47,10 +47,10 @@ def recording(pid: int, path: Path, *options: str | Path, prefix: str = "") -> I
 def end_of(recorder: Target) -> End:
     """Read the lines up to the last one, and return that line in figures."""
     while line := recorder.line():
-        if found := _END.fullmatch(line):
-            numbers = [int((text or "0").replace(",", "")) for text in found.group(2, 3, 4)]
+        if match := _END.fullmatch(line):
+            numbers = [int((text or "0").replace(",", "")) for text in match.group(2, 3, 4)]
             snapshots, records, lost = numbers
-            size = float(found[5]) * _UNITS[found[6]]
-            kept_s = float(found[7]) if found[7] else None
-            return End(float(found[1]), snapshots, records, lost, size, kept_s, Path(found[8]))
+            size = float(match[5]) * _UNITS[match[6]]
+            kept_s = float(match[7]) if match[7] else None
+            return End(float(match[1]), snapshots, records, lost, size, kept_s, Path(match[8]))
     raise AssertionError("no line about the end of the recording")

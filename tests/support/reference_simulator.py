@@ -53,7 +53,6 @@ class _Cpu:
 
 class _Thread:
     __slots__ = (
-        "at",
         "cpu",
         "got",
         "is_other",
@@ -62,6 +61,7 @@ class _Thread:
         "on_cpu",
         "operations",
         "passed_by",
+        "position",
         "ran_ns",
         "rounds",
         "since_ns",
@@ -72,12 +72,12 @@ class _Thread:
         "waits_ns",
     )
 
-    def __init__(self, number: int, model: ThreadModel, at: int, cpu: _Cpu) -> None:
+    def __init__(self, number: int, model: ThreadModel, position: int, cpu: _Cpu) -> None:
         self.number = number
         self.cpu = cpu  # where the thread runs or ran last
         self.operations = model.operations
         self.is_other = model.is_other
-        self.at = at  # the next operation
+        self.position = position  # the next operation
         self.left_ns = 0  # of the computation that goes on
         # of the CPU, for the scheduler
         self.used_ns = _BEFORE_ALL if model.is_other else 0
@@ -323,21 +323,21 @@ class ReferenceSimulator:
             return True
         operations = thread.operations
         for _ in range(_MAX_OPERATIONS):
-            do, lock, amount = operations[thread.at]
+            do, lock, amount = operations[thread.position]
             if do == _COMPUTE:
-                thread.at = (thread.at + 1) % len(operations)
+                thread.position = (thread.position + 1) % len(operations)
                 thread.left_ns = amount
                 self._starts(thread)
                 return True
             if do == _SLEEP:
-                thread.at = (thread.at + 1) % len(operations)
+                thread.position = (thread.position + 1) % len(operations)
                 self._later(thread, amount)
                 break
             if do == _ROUND:
                 thread.rounds += 1
             elif not self._passes(thread, do, self._locks[lock], amount):
                 break
-            thread.at = (thread.at + 1) % len(operations)
+            thread.position = (thread.position + 1) % len(operations)
         else:
             self._later(thread, _SLICE_NS)  # operations without any time: never a busy loop
         thread.cpu.running = None

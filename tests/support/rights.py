@@ -78,9 +78,11 @@ def _wait_for_other_threads() -> None:
 
 def _switches() -> dict[str, str]:
     """Return by tid how often each other thread has left a processor."""
-    own, found = threading.get_native_id(), {}
+    own, status_by_tid = threading.get_native_id(), {}
     for task in Path("/proc/self/task").iterdir():
         with suppress(OSError):  # the thread has ended
             if int(task.name) != own:
-                found[task.name] = (task / "status").read_text().split("voluntary_ctxt_switches")[1]
-    return found
+                status_by_tid[task.name] = (
+                    (task / "status").read_text().split("voluntary_ctxt_switches")[1]
+                )
+    return status_by_tid

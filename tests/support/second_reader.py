@@ -66,36 +66,40 @@ def read(path: Path) -> Contents:
     if magic != b"LOCKTOP\n" or zero or version != 1:
         raise ValueError(f"version {version}")
     frames = list(_frames(data))
-    found = Contents(info=_unpacked(frames[0].payload))
+    contents = Contents(info=_unpacked(frames[0].payload))
     before = b""
     for frame in frames:
         if frame.type in (KEY, CHANGE):
             before = _zstd(frame, before if frame.type == CHANGE else None)
             snapshot, blame = msgpack.unpackb(before, strict_map_key=False)
-            found.snapshots.append((frame.time_ns, snapshot))
-            found.blame.append({lock: list(_rows(part)) for lock, part in blame.items()})
+            contents.snapshots.append((frame.time_ns, snapshot))
+            contents.blame.append({lock: list(_rows(part)) for lock, part in blame.items()})
         elif frame.type == SLOTS:
-            found.records += _records(_unpacked(_zstd(frame, None)))
+            contents.records += _records(_unpacked(_zstd(frame, None)))
         elif frame.type == NOTABLES:
-            found.notables += _unpacked(frame.payload)
+            contents.notables += _unpacked(frame.payload)
         elif frame.type == END:
-            found.reason = _unpacked(frame.payload)
-    found.is_indexed = _indexed(data) == [frame.offset for frame in frames if frame.type != INDEX]
-    return found
+            contents.reason = _unpacked(frame.payload)
+    contents.is_indexed = _indexed(data) == [
+        frame.offset for frame in frames if frame.type != INDEX
+    ]
+    return contents
 
 
 def _frames(data: bytes) -> Iterator[Frame]:
-    at = 12
-    while at + _HEADER.size <= len(data):
-        word, type_, _, zero, stored, unpacked, time_ns, checksum = _HEADER.unpack_from(data, at)
-        begin = at + _HEADER.size
+    offset = 12
+    while offset + _HEADER.size <= len(data):
+        word, type_, _, zero, stored, unpacked, time_ns, checksum = _HEADER.unpack_from(
+            data, offset
+        )
+        begin = offset + _HEADER.size
         payload = data[begin : begin + stored]
         if word != b"LTFR" or zero or len(payload) != stored:
             return
-        if zlib.crc32(data[at : begin - 4] + payload) != checksum:
+        if zlib.crc32(data[offset : begin - 4] + payload) != checksum:
             return
-        yield Frame(at, type_, unpacked, time_ns, payload)
-        at = begin + stored
+        yield Frame(offset, type_, unpacked, time_ns, payload)
+        offset = begin + stored
 
 
 def _zstd(frame: Frame, before: bytes | None) -> bytes:
@@ -129,18 +133,18 @@ def _records(batch: list[Any]) -> Iterator[RingRecord]:
 
 
 def _slots(raw: bytes) -> Iterator[RingRecord]:
-    for at in range(0, len(raw), 64):
-        yield RingRecord(*msgpack.unpackb(raw[at : at + 64])[:10])
+    for offset in range(0, len(raw), 64):
+        yield RingRecord(*msgpack.unpackb(raw[offset : offset + 64])[:10])
 
 
 def _columns(raw: bytes, count: int) -> Iterator[RingRecord]:
     columns = [list(raw[:count]), list(raw[count : 2 * count])]
-    at = 2 * count
+    offset = 2 * count
     # bits of a difference, or 0 for a plain number
     for bits in (32, 32, 32, 32, 64, 0, 0, 64):
         values, before = [], 0
         for _ in range(count):
-            number, at = _number(raw, at)
+            number, offset = _number(raw, offset)
             if bits:
                 difference = number >> 1 if not number & 1 else -((number + 1) >> 1)
                 number = before = (before + difference) % (1 << bits)
@@ -150,27 +154,27 @@ def _columns(raw: bytes, count: int) -> Iterator[RingRecord]:
         yield RingRecord(*row)
 
 
-def _number(raw: bytes, at: int) -> tuple[int, int]:
+def _number(raw: bytes, offset: int) -> tuple[int, int]:
     number = shift = 0
     while True:
-        byte = raw[at]
+        byte = raw[offset]
         number |= (byte & 0x7F) << shift
-        at, shift = at + 1, shift + 7
+        offset, shift = offset + 1, shift + 7
         if byte < 0x80:
-            return number, at
+            return number, offset
 
 
 def _indexed(data: bytes) -> list[int]:
     """Return the offsets of all frames that the index names."""
-    at, word = struct.unpack("<Q8s", data[-16:])
+    offset, word = struct.unpack("<Q8s", data[-16:])
     if word != b"LTINDEX\n":
         return []
     offsets: list[int] = []
-    while at:
-        stored = _HEADER.unpack_from(data, at)[4]
-        begin = at + _HEADER.size
+    while offset:
+        stored = _HEADER.unpack_from(data, offset)[4]
+        begin = offset + _HEADER.size
         before, entries = _unpacked(data[begin : begin + stored])
         offsets = [entry[0] for entry in entries] + offsets
-        assert before < at
-        at = before
+        assert before < offset
+        offset = before
     return offsets

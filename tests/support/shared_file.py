@@ -113,8 +113,8 @@ class SharedFile:
         self.pid = pid or os.getpid()
         self.data = bytearray(size)
         self.start_time = procfs.stat(self.pid).start_time
-        self.header: Any = self.at("struct lt_header", 0)
-        self.control: Any = self.at("struct lt_control", lib.LT_CONTROL_OFFSET)
+        self.header: Any = self.struct_at("struct lt_header", 0)
+        self.control: Any = self.struct_at("struct lt_control", lib.LT_CONTROL_OFFSET)
         self._used: int = lib.LT_ARENA_OFFSET
         self.blocks: list[Any] = []  # of the threads
         self._fill_header()
@@ -180,8 +180,8 @@ class SharedFile:
         for name in fields.keys() - {f"retired_{name}" for name in retired}:
             setattr(lock, name, fields[name])
         if retired:
-            ended, at = self._push(self.header.retired, "struct lt_retired")
-            ended.lock, ended.kind, lock.retired = index, kind, at + 1
+            ended, position = self._push(self.header.retired, "struct lt_retired")
+            ended.lock, ended.kind, lock.retired = index, kind, position + 1
             _set_counts(ended.counts, ended.waits, retired)
         return index
 
@@ -234,8 +234,8 @@ class SharedFile:
             region.start, region.size = start, size
         entry.counts = self._allocate(8 * len(values))
         for number, count in enumerate(values):
-            at = entry.counts + 8 * number
-            self.data[at : at + 8] = count.to_bytes(8, "little")
+            offset = entry.counts + 8 * number
+            self.data[offset : offset + 8] = count.to_bytes(8, "little")
         entry.samples = sum(values)
         for name, value in fields.items():
             setattr(entry, name, value)
@@ -243,12 +243,12 @@ class SharedFile:
 
     def add_stack(self, frames: Sequence[int]) -> int:
         """Add a stack; return its id."""
-        at = self._allocate(ffi.sizeof("struct lt_stack") + 8 * len(frames))
-        self.at("struct lt_stack", at).depth = len(frames)
+        offset = self._allocate(ffi.sizeof("struct lt_stack") + 8 * len(frames))
+        self.struct_at("struct lt_stack", offset).depth = len(frames)
         for number, frame in enumerate(frames):
-            start = at + ffi.sizeof("struct lt_stack") + 8 * number
+            start = offset + ffi.sizeof("struct lt_stack") + 8 * number
             self.data[start : start + 8] = frame.to_bytes(8, "little")
-        return at // int(lib.LT_STACK_UNIT)
+        return offset // int(lib.LT_STACK_UNIT)
 
     def add_thread(self, tid: int, **fields: int) -> Any:
         """Add a living thread without tables; return its block."""
@@ -270,25 +270,27 @@ class SharedFile:
         waits.element_size, waits.first = ffi.sizeof("struct lt_waits"), max(len(entries), 1)
         waits.chunk[0] = self._table("struct lt_waits", waits.first)
         for number, entry in enumerate(entries):
-            at = thread.counters + number * ffi.sizeof("struct lt_lock_counters")
-            slot = self.at("struct lt_lock_counters", at)
+            offset = thread.counters + number * ffi.sizeof("struct lt_lock_counters")
+            slot = self.struct_at("struct lt_lock_counters", offset)
             slot.key, slot.lock = entry["key"], entry["lock"]
             counts = {name: value for name, value in entry.items() if name not in ("key", "lock")}
-            at = waits.chunk[0] + waits.count * ffi.sizeof("struct lt_waits")
-            if _set_counts(slot.counts, self.at("struct lt_waits", at), counts):
+            offset = waits.chunk[0] + waits.count * ffi.sizeof("struct lt_waits")
+            if _set_counts(slot.counts, self.struct_at("struct lt_waits", offset), counts):
                 waits.count += 1
                 slot.waits = waits.count
 
     def counters(self, thread: Any, number: int = 0) -> Any:
         """Return an entry of a thread's table of figures by lock."""
-        at = thread.counters + number * ffi.sizeof("struct lt_lock_counters")
-        return self.at("struct lt_lock_counters", at)
+        offset = thread.counters + number * ffi.sizeof("struct lt_lock_counters")
+        return self.struct_at("struct lt_lock_counters", offset)
 
     def give_sites(self, thread: Any, capacity: int, entries: Sequence[dict[str, int]]) -> None:
         """Give a thread a table of waits by lock and call site."""
         thread.sites, thread.site_capacity = self._table("struct lt_site", capacity), capacity
         for number, entry in enumerate(entries):
-            site = self.at("struct lt_site", thread.sites + number * ffi.sizeof("struct lt_site"))
+            site = self.struct_at(
+                "struct lt_site", thread.sites + number * ffi.sizeof("struct lt_site")
+            )
             for name, value in entry.items():
                 setattr(site, name, value)
 
@@ -296,26 +298,26 @@ class SharedFile:
         """Give a thread a table of histograms."""
         table = thread.histograms
         table.lines, table.capacity = self._table("struct lt_histogram_line", capacity), capacity
-        for one in counts:
-            at = table.lines + table.count * ffi.sizeof("struct lt_histogram_line")
-            line = self.at("struct lt_histogram_line", at)
-            line.key = one.key
-            line.counts[one.bucket % lib.LT_LINE_BUCKETS] = one.count
+        for line_count in counts:
+            offset = table.lines + table.count * ffi.sizeof("struct lt_histogram_line")
+            line = self.struct_at("struct lt_histogram_line", offset)
+            line.key = line_count.key
+            line.counts[line_count.bucket % lib.LT_LINE_BUCKETS] = line_count.count
             table.count += 1
 
-    def add_ended_line(self, one: LineCount) -> None:
+    def add_ended_line(self, line_count: LineCount) -> None:
         """Add a line of ended threads."""
         line, _ = self._push(self.header.retired_lines, "struct lt_line_sum")
-        line.key = one.key
-        line.counts[one.bucket % lib.LT_LINE_BUCKETS] = one.count
+        line.key = line_count.key
+        line.counts[line_count.bucket % lib.LT_LINE_BUCKETS] = line_count.count
 
     def give_ring(self, thread: Any, capacity: int, records: Sequence[bytes]) -> None:
         """Give a thread a ring, and write all records one after the other."""
         size = lib.LT_RECORD_SIZE
         thread.ring, thread.ring_capacity = self._allocate(capacity * size), capacity
-        for number, one in enumerate(records):
-            at = thread.ring + number % capacity * size
-            self.data[at : at + size] = one
+        for number, raw_record in enumerate(records):
+            offset = thread.ring + number % capacity * size
+            self.data[offset : offset + size] = raw_record
         thread.ring_head = len(records)
 
     def give_long_waits(self, thread: Any) -> None:
@@ -330,7 +332,7 @@ class SharedFile:
 
     def hold(self, thread: Any, lock: int, lock_key: int, flags: int = 0, since: int = 0) -> None:
         """Add a lock to the locks that a thread holds."""
-        held = self.at("struct lt_held", thread.held + thread.held_top)
+        held = self.struct_at("struct lt_held", thread.held + thread.held_top)
         held.key, held.lock, held.flags, held.since = lock_key, lock, flags, since
         thread.held_top += ffi.sizeof("struct lt_held")
 
@@ -342,35 +344,35 @@ class SharedFile:
 
     def add_retired_site(self, lock: int, stack: int, count: int, wait_ticks: int) -> None:
         """Add waits of ended threads to a lock."""
-        at = self._allocate(ffi.sizeof("struct lt_retired_site"))
-        site, entry = self.at("struct lt_retired_site", at), self.lock(lock)
+        offset = self._allocate(ffi.sizeof("struct lt_retired_site"))
+        site, entry = self.struct_at("struct lt_retired_site", offset), self.lock(lock)
         site.stack, site.count, site.wait_ticks = stack, count, wait_ticks
-        site.next, entry.sites = entry.sites, at
+        site.next, entry.sites = entry.sites, offset
 
     # ---- where things lie ----
 
     def lock(self, index: int) -> Any:
         """Return the entry of a lock."""
-        return self.at("struct lt_lock", self._element(self.header.locks, index))
+        return self.struct_at("struct lt_lock", self._element(self.header.locks, index))
 
     def retired(self, index: int) -> Any:
         """Return the counts of ended threads for a lock."""
-        at = self.lock(index).retired - 1
-        return self.at("struct lt_retired", self._element(self.header.retired, at))
+        position = self.lock(index).retired - 1
+        return self.struct_at("struct lt_retired", self._element(self.header.retired, position))
 
     def offset_of(self, struct: Any) -> int:
         """Return the offset in the file of a struct that a method returned."""
         base = int(ffi.cast("uintptr_t", ffi.from_buffer(self.data)))
         return int(ffi.cast("uintptr_t", ffi.addressof(struct))) - base
 
-    def at(self, name: str, offset: int) -> Any:
+    def struct_at(self, name: str, offset: int) -> Any:
         return ffi.cast(f"{name} *", ffi.from_buffer(self.data) + offset)[0]
 
     def _allocate(self, size: int) -> int:
-        at = self._used
+        offset = self._used
         self._used += (size + 63) // 64 * 64
         assert self._used <= len(self.data)
-        return at
+        return offset
 
     def _table(self, name: str, capacity: int) -> int:
         return self._allocate(capacity * ffi.sizeof(name))
@@ -381,7 +383,7 @@ class SharedFile:
         if not array.chunk[chunk]:
             array.chunk[chunk] = self._allocate((array.first << chunk) * array.element_size)
         array.count += 1
-        return self.at(name, self._element(array, index)), index
+        return self.struct_at(name, self._element(array, index)), index
 
     def _element(self, array: Any, index: int) -> int:
         chunk = (index // array.first + 1).bit_length() - 1

@@ -46,8 +46,8 @@ def syntax_nodes(source: str) -> tuple[ast.AST, ...]:
 
 def source_files(roots: Iterable[str]) -> list[Path]:
     """Return the files of Python and C in ``roots``, as paths below the root."""
-    found = (path for root in roots for path in (ROOT / root).rglob("*"))
-    return sorted(path.relative_to(ROOT) for path in found if path.suffix in PYTHON | C)
+    paths = (path for root in roots for path in (ROOT / root).rglob("*"))
+    return sorted(path.relative_to(ROOT) for path in paths if path.suffix in PYTHON | C)
 
 
 def texts(path: Path, source: str) -> Iterator[tuple[int, str]]:
@@ -90,15 +90,15 @@ def python_comments(source: str) -> Iterator[Comment]:
 
 def c_comments(source: str) -> Iterator[Comment]:
     """Yield the comments of a file of C, with the stars and blanks in front of lines removed."""
-    for found in _C_TOKEN.finditer(source):
-        if found["string"] is not None:
+    for token in _C_TOKEN.finditer(source):
+        if token["string"] is not None:
             continue
-        raw = found["line"] if found["block"] is None else found["block"]
+        raw = token["line"] if token["block"] is None else token["block"]
         stripped = (re.sub(r"^\s*\* ?", "", line).rstrip() for line in raw.split("\n"))
         text = "\n".join(_ALIGNED.sub(r"\n\g<0>\n", line) for line in stripped)
         if not _DIRECTIVE.match(text.strip()):
-            start = source.rfind("\n", 0, found.start()) + 1
-            before = source[start : found.start()]
+            start = source.rfind("\n", 0, token.start()) + 1
+            before = source[start : token.start()]
             line = source.count("\n", 0, start) + 1
             last = line + raw.count("\n")
             yield Comment(line, len(before), last, text.strip(), bool(before.strip()))

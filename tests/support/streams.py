@@ -131,10 +131,10 @@ class Authority:
             host: what the certificate names.
             until: the end of its validity; None: in many years.
         """
-        made = self._authority.issue_cert(host, not_after=until)
+        issued = self._authority.issue_cert(host, not_after=until)
         cert, key = (self._directory / f"{name}.{end}" for end in ("pem", "key"))
-        cert.write_bytes(b"".join(part.bytes() for part in made.cert_chain_pems))
-        made.private_key_pem.write_to_path(str(key))
+        cert.write_bytes(b"".join(part.bytes() for part in issued.cert_chain_pems))
+        issued.private_key_pem.write_to_path(str(key))
         return TlsFiles(cert=cert, key=key, ca=ca or self.path)
 
 

@@ -59,14 +59,14 @@ def source_of(name: str, root: Path = TARGETS) -> Path:
         TargetNameError: no file has the name, or files of several topics have it.
     """
     index = index_of(root)
-    found = index.get(name, [])
-    if not found:
+    paths_of_name = index.get(name, [])
+    if not paths_of_name:
         similar = difflib.get_close_matches(name, index, cutoff=0.5)
         raise TargetNameError(f"no target {name!r} in {root}; similar: {', '.join(similar) or '-'}")
-    if len(found) > 1:
-        paths = ", ".join(str(path.relative_to(root)) for path in found)
+    if len(paths_of_name) > 1:
+        paths = ", ".join(str(path.relative_to(root)) for path in paths_of_name)
         raise TargetNameError(f"target {name!r} is ambiguous: {paths}")
-    return found[0]
+    return paths_of_name[0]
 
 
 class Compiler:
@@ -88,8 +88,8 @@ class Compiler:
         output = directory / "".join([name, *flags]).replace("/", "_")
         if not output.exists():
             directory.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=directory) as made:
-                path = Path(made) / output.name
+            with tempfile.TemporaryDirectory(dir=directory) as folder:
+                path = Path(folder) / output.name
                 subprocess.run([*command, "-o", str(path)], check=True)
                 path.rename(output)  # another run may build the same program now
         return output

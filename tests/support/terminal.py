@@ -105,9 +105,9 @@ class Terminal:
                 self._changed.notify_all()
             if not data:
                 return
-            if (at := self._output.find(_QUESTION, begin)) >= 0:
+            if (begin_of_question := self._output.find(_QUESTION, begin)) >= 0:
                 emulator = Emulator(*self._size, self.kind)
-                emulator.feed(bytes(self._output[: at + len(_QUESTION)]))
+                emulator.feed(bytes(self._output[: begin_of_question + len(_QUESTION)]))
                 self.press("\x1b" + emulator.take_answers().rpartition("\x1b")[2])
 
     def hold(self) -> None:

@@ -20,4 +20,4 @@ def some(cases: Sequence[Case], count: int) -> list[Case]:
     if _IS_THOROUGH or len(cases) <= count:
         return list(cases)
     between = random.Random(count).sample(range(1, len(cases) - 1), count - 2)
-    return [cases[0], *(cases[at] for at in sorted(between)), cases[-1]]
+    return [cases[0], *(cases[number] for number in sorted(between)), cases[-1]]

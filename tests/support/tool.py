@@ -75,16 +75,18 @@ def snapshot(pid: int, *options: str | int) -> dict[str, Any]:
 
 def lock_named(document: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Return the only lock with that name."""
-    found: list[dict[str, Any]] = [lock for lock in document["locks"] if lock["name"] == name]
-    assert len(found) == 1, [lock["name"] for lock in document["locks"]]
-    return found[0]
+    locks: list[dict[str, Any]] = [lock for lock in document["locks"] if lock["name"] == name]
+    assert len(locks) == 1, [lock["name"] for lock in document["locks"]]
+    return locks[0]
 
 
 def thread_of(document: Mapping[str, Any], tid: int) -> dict[str, Any]:
     """Return the only thread with that tid."""
-    found: list[dict[str, Any]] = [one for one in document["threads"] if one["tid"] == tid]
-    assert len(found) == 1, [one["tid"] for one in document["threads"]]
-    return found[0]
+    threads: list[dict[str, Any]] = [
+        thread for thread in document["threads"] if thread["tid"] == tid
+    ]
+    assert len(threads) == 1, [thread["tid"] for thread in document["threads"]]
+    return threads[0]
 
 
 def functions(document: Mapping[str, Any], stack: int) -> list[str]:

@@ -56,9 +56,9 @@ def functions(seen: Snapshot, tid: int) -> list[str]:
 def crossed(seen: Snapshot) -> list[set[tuple[int, int]]]:
     """Return the certain deadlocks, each as pairs of a waiting thread and the holder."""
     return [
-        {(edge.tid, edge.held_by) for edge in found.cycle}
-        for found in seen.deadlocks
-        if found.certain
+        {(edge.tid, edge.held_by) for edge in deadlock.cycle}
+        for deadlock in seen.deadlocks
+        if deadlock.certain
     ]
 
 
@@ -100,7 +100,7 @@ def beside_gdb(pid: int, gdb_: Path, directory: Path) -> dict[Kind, int]:
     Returns:
         The number of these waits by kind, as gdb sees them.
     """
-    found: Counter[Kind] = Counter()
+    counts: Counter[Kind] = Counter()
     with closing(attach(pid)) as source:
         before = source.scan()
         called = gdb.functions(gdb_, pid, directory)
@@ -112,8 +112,8 @@ def beside_gdb(pid: int, gdb_: Path, directory: Path) -> dict[Kind, int]:
         kind = _kind(called.get(thread.tid, []))
         assert kind in (wait.kind, None), (thread, called[thread.tid])
         if kind is not None:
-            found[kind] += 1
-    return found
+            counts[kind] += 1
+    return counts
 
 
 def _kind(functions: list[str]) -> Kind | None:

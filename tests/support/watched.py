@@ -121,30 +121,30 @@ def _attached(process: subprocess.Popen[bytes], child: Child | None = None) -> S
     raise AssertionError(f"no scan was possible: {why}")
 
 
-def checked(found: dict[str, Any]) -> dict[str, Any]:
+def checked(document: dict[str, Any]) -> dict[str, Any]:
     """Check that a document is valid JSON and does not contradict itself, and return it."""
-    found = json.loads(json.dumps(found, allow_nan=False))
-    threads = {thread["tid"] for thread in found["threads"]}
-    locks = {lock["id"] for lock in found["locks"]}
-    for lock in found["locks"]:
+    document = json.loads(json.dumps(document, allow_nan=False))
+    threads = {thread["tid"] for thread in document["threads"]}
+    locks = {lock["id"] for lock in document["locks"]}
+    for lock in document["locks"]:
         assert set(lock["waiters"]) <= threads, lock
         assert len(lock["holders"]) <= 1 or lock["kind"] != "mutex", lock
-        if found["ended"]:  # nothing changes any more
+        if document["ended"]:  # nothing changes any more
             assert 0 <= lock["contended"] <= lock["acquisitions"], lock
             assert 0 <= lock["wait_max_s"] <= lock["wait_s"] * 1.001, lock
-    for thread in found["threads"]:
+    for thread in document["threads"]:
         assert not thread["waiting_for"] or thread["waiting_for"]["lock"] in locks, thread
-    assert not any(circle["certain"] for circle in found["deadlocks"]), (
+    assert not any(circle["certain"] for circle in document["deadlocks"]), (
         "the program continues all the same"
     )
-    return found
+    return document
 
 
-def total(found: dict[str, Any], figure: str, kind: str) -> float:
+def total(document: dict[str, Any], figure: str, kind: str) -> float:
     """Return a figure summed over the locks of a kind."""
-    return float(sum(lock[figure] for lock in found["locks"] if lock["kind"] == kind))
+    return float(sum(lock[figure] for lock in document["locks"] if lock["kind"] == kind))
 
 
 def threads_seen(result: Result) -> int:
     """Return the number of different threads in all scans."""
-    return len({thread["tid"] for found in result.scans for thread in found["threads"]})
+    return len({thread["tid"] for scan in result.scans for thread in scan["threads"]})

@@ -116,7 +116,7 @@ def test_a_thread_whose_counts_changed_is_read_again(scans: Scans) -> None:
     """The counts are copied before the contended acquisitions, and may lack the last ones."""
     scans.add(LineCount(LOCK, 60, 2), contended=3)
     assert counts(scans.read().threads[0].wait_lengths) == ((60,), (2,))
-    line = scans.file.at("struct lt_histogram_line", scans.file.blocks[0].histograms.lines)
+    line = scans.file.struct_at("struct lt_histogram_line", scans.file.blocks[0].histograms.lines)
     line.counts[60 % lib.LT_LINE_BUCKETS] = 3
     reading = scans.read()
     assert counts(reading.threads[0].wait_lengths) == ((60,), (3,))
@@ -126,9 +126,9 @@ def test_a_thread_whose_counts_changed_is_read_again(scans: Scans) -> None:
 def set_count(scans: Scans, count: int) -> None:
     """Set the only count of the first thread, and its contended acquisitions."""
     block = scans.file.blocks[0]
-    line = scans.file.at("struct lt_histogram_line", block.histograms.lines)
+    line = scans.file.struct_at("struct lt_histogram_line", block.histograms.lines)
     line.counts[60 % lib.LT_LINE_BUCKETS] = count
-    scans.file.at("struct lt_waits", block.waits.chunk[0]).contended = count
+    scans.file.struct_at("struct lt_waits", block.waits.chunk[0]).contended = count
 
 
 @pytest.mark.parametrize("is_large", [False, True])
@@ -214,11 +214,11 @@ def test_a_damaged_line_is_left_out(scans: Scans, damage: int, has_ended: bool) 
         scans.file.add_ended_line(damaged)
         scans.file.add_ended_line(whole)
         at = scans.file.header.retired_lines.chunk[0]
-        scans.file.at("struct lt_line_sum", at).key |= damage
+        scans.file.struct_at("struct lt_line_sum", at).key |= damage
     else:
         scans.add(damaged, whole)
         at = scans.file.blocks[0].histograms.lines
-        scans.file.at("struct lt_histogram_line", at).key |= damage
+        scans.file.struct_at("struct lt_histogram_line", at).key |= damage
     reading = scans.read()
     assert counts(reading.lines.packed_histogram(LOCK, WAITS)) == ((80,), (3,))
     assert reading.notes == ["some of a thread's figures were damaged"]

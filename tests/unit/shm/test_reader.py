@@ -103,11 +103,11 @@ def test_an_unchanged_thread_stays_the_same_object(watched: Watched) -> None:
 
 def slot(watched: Watched, number: int) -> Any:
     at = watched.blocks[1].counters + number * ffi.sizeof("struct lt_lock_counters")
-    return watched.file.at("struct lt_lock_counters", at)
+    return watched.file.struct_at("struct lt_lock_counters", at)
 
 
 def held(watched: Watched) -> Any:
-    return watched.file.at("struct lt_held", watched.blocks[1].held)
+    return watched.file.struct_at("struct lt_held", watched.blocks[1].held)
 
 
 def takes_one_in_a_signal_handler(watched: Watched) -> None:

@@ -192,7 +192,7 @@ def test_the_blame_of_ended_threads_is_no_wait(scans: Scans) -> None:
     lock = scans.file.add_lock(lib.LT_KIND_MUTEX, 0x1000, retired_contended=3)
     for blame in (1, 7):
         scans.file.add_retired_site(lock, 5, 1, 10)
-        scans.file.at("struct lt_retired_site", scans.file.lock(lock).sites).blame = blame
+        scans.file.struct_at("struct lt_retired_site", scans.file.lock(lock).sites).blame = blame
     reading = scans.read()
     assert stacks(reading, lock) == {}
     charges = layout.CHARGE.each(reading.charges[lock].packed)
@@ -205,7 +205,7 @@ def test_the_chain_is_read_again_when_a_thread_has_ended(scans: Scans) -> None:
     lock = scans.file.add_lock(lib.LT_KIND_MUTEX, 0x1000, retired_contended=3)
     scans.file.add_retired_site(lock, 5, 1, 10)
     scans.read()
-    site = scans.file.at("struct lt_retired_site", scans.file.lock(lock).sites)
+    site = scans.file.struct_at("struct lt_retired_site", scans.file.lock(lock).sites)
     site.count = 2
     assert stacks(scans.read(), lock) == {5: (1, 10)}  # what is known stays valid
     scans.file.header.retire_seq += 2
@@ -221,7 +221,7 @@ def test_the_chain_is_not_trusted_while_a_thread_is_moved(scans: Scans) -> None:
     scans.file.add_retired_site(lock, 5, 1, 10)
     scans.file.header.retire_seq = 1
     scans.read()
-    scans.file.at("struct lt_retired_site", scans.file.lock(lock).sites).count = 2
+    scans.file.struct_at("struct lt_retired_site", scans.file.lock(lock).sites).count = 2
     assert stacks(scans.read(), lock) == {5: (2, 10)}
 
 
@@ -229,7 +229,7 @@ def test_a_chain_without_end_has_a_limit(scans: Scans) -> None:
     lock = scans.file.add_lock(lib.LT_KIND_MUTEX, 0x1000, retired_contended=3)
     scans.file.add_retired_site(lock, 5, 1, 10)
     at = scans.file.lock(lock).sites
-    scans.file.at("struct lt_retired_site", at).next = at
+    scans.file.struct_at("struct lt_retired_site", at).next = at
     assert stacks(scans.read(), lock) == {5: (10_000, 100_000)}
 
 
@@ -243,7 +243,7 @@ def test_a_contended_hold_that_goes_on_adds_the_site_of_its_wait(
     lock = scans.file.add_lock(lib.LT_KIND_MUTEX, 0x1000)
     block = scans.file.add_thread(11)
     scans.file.hold(block, lock, MUTEX, flags, 1)
-    held = scans.file.at("struct lt_held", block.held)
+    held = scans.file.struct_at("struct lt_held", block.held)
     held.stack, held.wait_ticks = stack, 7
     assert stacks(scans.read(), lock) == found
 

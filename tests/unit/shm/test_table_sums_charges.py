@@ -38,7 +38,7 @@ def crowd(file: SharedFile, chance: random.Random) -> tuple[Ticks, Ticks]:
         for stack in stacks:
             file.add_retired_site(lock, stack, count=2, wait_ticks=7)
             is_charge = chance.random() < 0.5
-            file.at("struct lt_retired_site", file.lock(lock).sites).blame = is_charge
+            file.struct_at("struct lt_retired_site", file.lock(lock).sites).blame = is_charge
             (charges if is_charge else waits)[lock, stack, 0] += 7
     return charges, waits
 

@@ -43,7 +43,7 @@ def test_a_stack_has_the_recorded_addresses(tmp_path: Path) -> None:
 def test_a_stack_that_was_cut_says_so(tmp_path: Path) -> None:
     file = SharedFile()
     stack = file.add_stack([0x10, 0x20])
-    file.at("struct lt_stack", stack * lib.LT_STACK_UNIT).depth |= lib.LT_STACK_CUT
+    file.struct_at("struct lt_stack", stack * lib.LT_STACK_UNIT).depth |= lib.LT_STACK_CUT
     frames = frames_of(file, tmp_path)
     assert frames.frames(stack)[-1] is CUT_WHEN_RECORDED
     assert frames.addresses(stack) == (0x10, 0x20)
