@@ -9,10 +9,13 @@ from __future__ import annotations
 import select
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from locktop.collector.model import ALERTS, Lock, Notable, Snapshot, ThreadState
+from msgspec import Struct
+
+from locktop.collector.model import ALERTS, Lock, Notable, NotableKind, Snapshot, ThreadState
 from locktop.collector.recording.memory_keeper import MemoryKeeper
 from locktop.collector.render.words import hang
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
@@ -21,7 +24,7 @@ from locktop.tui.views.banner import banner
 from locktop.tui.views.cells import counted, plain
 from locktop.tui.views.headline import most_waited_now
 from locktop.tui.views.lock_list import holder_activity_span
-from locktop.tui.views.past_alerts import how_many, how_often
+from locktop.tui.views.past_alerts import count_text, how_often
 from locktop.tui.views.past_flag import clock_text
 from locktop.tui.views.styled_line import line_text
 
@@ -38,12 +41,27 @@ _ALWAYS = "Deadlock"
 _WIDE = 1000
 
 
-def facts(index: SnapshotIndex, alerts: Sequence[Notable] = ()) -> dict[str, str]:
+class AlertsSoFar(Struct, frozen=True):
+    """The deadlocks and long waits of all scans so far."""
+
+    recent: Sequence[Notable] = ()  # those of the memory, at least the last one; the oldest first
+    forgotten: Mapping[NotableKind, int] = {}  # how many earlier ones there were
+
+    @property
+    def counts(self) -> Mapping[NotableKind, int]:
+        """How many there were of each kind."""
+        return Counter(self.forgotten) + Counter(alert.kind for alert in self.recent)
+
+
+_NONE_SO_FAR = AlertsSoFar()
+
+
+def facts(index: SnapshotIndex, alerts: AlertsSoFar = _NONE_SO_FAR) -> dict[str, str]:
     """Return the facts of a snapshot by header, the most important first.
 
     Args:
         index: the snapshot.
-        alerts: the deadlocks and long waits so far, the oldest first.
+        alerts: the deadlocks and long waits so far.
     """
     snapshot = index.snapshot
     waiting = [thread for thread in snapshot.threads if thread.state is ThreadState.WAITING]
@@ -61,12 +79,13 @@ def facts(index: SnapshotIndex, alerts: Sequence[Notable] = ()) -> dict[str, str
     return {header: plain(text) for header, text in entries.items()}
 
 
-def _alerts(alerts: Sequence[Notable]) -> str:
+def _alerts(alerts: AlertsSoFar) -> str:
     """Return how many and how often; the time of day, because an age changes at each scan."""
-    if not alerts:
+    if not alerts.recent:
         return "none"
-    last = f"{clock_text(alerts[-1].time_ns)}: {alerts[-1].text}"
-    return f"{how_many(alerts)}{how_often(alerts)}, the last at {last}"
+    last = alerts.recent[-1]
+    often = how_often(alerts.recent)
+    return f"{count_text(alerts.counts)}{often}, the last at {clock_text(last.time_ns)}: {last.text}"
 
 
 def _state(index: SnapshotIndex) -> str:
@@ -119,19 +138,34 @@ def changed(before: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str]
 
 
 class AlertLog:
-    """The alerts of all scans so far. The memory forgets, and a count must not shrink."""
+    """Counts the alerts of all scans so far. The memory forgets, and a count must not shrink."""
 
-    def __init__(self, source: Source, history: History) -> None:
+    def __init__(self, source: Source | None, history: History) -> None:
+        """``source``: the process; None: all scans come from elsewhere."""
         self._keeper = MemoryKeeper(source, history)
         self._history = history
-        self._alerts: dict[tuple[int, int], Notable] = {}
+        self._recent: dict[tuple[int, int], Notable] = {}  # by time and lock
+        self._forgotten: Counter[NotableKind] = Counter()
 
-    def add(self, snapshot: Snapshot) -> Sequence[Notable]:
-        """Take a scan; return the alerts, the oldest first."""
+    def add(self, snapshot: Snapshot) -> AlertsSoFar:
+        """Take a scan; return the alerts."""
         self._keeper.keep(snapshot)
-        alerts = [alert for alert in self._history.notables() if alert.kind in ALERTS]
-        self._alerts |= {(alert.time_ns, alert.lock): alert for alert in alerts}
-        return sorted(self._alerts.values(), key=lambda alert: alert.time_ns)
+        return self.count(self._history.notables())
+
+    def count(self, notables: Sequence[Notable]) -> AlertsSoFar:
+        """Return all alerts so far.
+
+        Args:
+            notables: what the memory has now, the oldest first.
+        """
+        now = {(alert.time_ns, alert.lock): alert for alert in notables if alert.kind in ALERTS}
+        gone = [alert for key, alert in self._recent.items() if key not in now]
+        if gone and not now:
+            last = gone.pop()  # the last alert is told for as long as there is no other
+            now[last.time_ns, last.lock] = last
+        self._forgotten.update(alert.kind for alert in gone)
+        self._recent = now
+        return AlertsSoFar(tuple(now.values()), self._forgotten)
 
     def close(self) -> None:
         """Read no more records of waits."""
@@ -162,7 +196,7 @@ def watch(
         index = SnapshotIndex(source.scan(resolve=True))
         if on_demand is not None and (line := on_demand.save(index.snapshot)):
             say(f"Signal: {line}")
-        now = facts(index, alerts.add(index.snapshot) if alerts is not None else ())
+        now = facts(index, alerts.add(index.snapshot) if alerts is not None else _NONE_SO_FAR)
         different = now if wants_all else changed(said, now)
         is_due = time.monotonic() - said_at >= PAUSE_S or _ALWAYS in different
         if different and (is_due or wants_all or index.snapshot.ended):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from statistics import median
 
@@ -75,9 +76,14 @@ def _wordings(past: PastAlerts, lock: str) -> Iterator[str]:
 
 def how_many(alerts: Sequence[Notable]) -> str:
     """Return the number of alerts, in the word for their kind: ``28 long waits``."""
-    kinds = {alert.kind for alert in alerts}
+    return count_text(Counter(alert.kind for alert in alerts))
+
+
+def count_text(counts: Mapping[NotableKind, int]) -> str:
+    """Return the number of alerts of each kind as one number: ``28 long waits``, ``29 alerts``."""
+    kinds = [kind for kind, count in counts.items() if count]
     word = {NotableKind.WAIT: "long wait", NotableKind.DEADLOCK: "deadlock"}
-    return counted(len(alerts), word[kinds.pop()] if len(kinds) == 1 else "alert")
+    return counted(sum(counts.values()), word[kinds[0]] if len(kinds) == 1 else "alert")
 
 
 def how_often(alerts: Sequence[Notable]) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from unit.builders import scenarios
 
 from locktop.collector.model import Notable, NotableKind
+from locktop.collector.recording.history import History
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
-from locktop.tui.accessible import changed, facts
+from locktop.tui.accessible import AlertLog, AlertsSoFar, changed, facts
 
 
 def test_only_changed_facts_are_said() -> None:
@@ -31,6 +32,31 @@ def test_the_alerts_are_a_fact_that_does_not_age() -> None:
         Notable(time_ns=second * 10**9, kind=NotableKind.WAIT, text="worker waited 2 s for g_a")
         for second in (20, 40, 60)
     ]
-    said = facts(index, alerts)["Alerts"]
+    said = facts(index, AlertsSoFar(alerts))["Alerts"]
     assert said.startswith("3 long waits, one about every 20 s, the last at ")
     assert said.endswith(":01:00: worker waited 2 s for g_a")
+
+
+def _waits(*seconds: int) -> list[Notable]:
+    return [
+        Notable(time_ns=second * 10**9, kind=NotableKind.WAIT, text=f"wait {second}", lock=7)
+        for second in seconds
+    ]
+
+
+def test_alerts_that_the_memory_forgot_are_counted_and_not_kept() -> None:
+    log = AlertLog(None, History())
+    deadlock = Notable(time_ns=10**9, kind=NotableKind.DEADLOCK, text="deadlock")
+    mark = Notable(time_ns=10**9, kind=NotableKind.MARK, text="mark")
+    log.count([deadlock, mark, *_waits(2)])
+    for second in range(3, 5000):
+        so_far = log.count(_waits(second - 1, second))
+    assert so_far.counts == {NotableKind.DEADLOCK: 1, NotableKind.WAIT: 4998}
+    assert len(so_far.recent) == 2
+    so_far = log.count([])
+    assert [alert.text for alert in so_far.recent] == ["wait 4999"], "the last one is told"
+    assert log.count([]) == so_far
+    assert facts(SnapshotIndex(scenarios.empty()), so_far)["Alerts"].startswith("4999 alerts, the")
+    so_far = log.count(_waits(6000))
+    assert so_far.counts == {NotableKind.DEADLOCK: 1, NotableKind.WAIT: 4999}
+    assert [alert.text for alert in so_far.recent] == ["wait 6000"]
