@@ -85,7 +85,9 @@ def _alerts(alerts: AlertsSoFar) -> str:
         return "none"
     last = alerts.recent[-1]
     often = how_often(alerts.recent)
-    return f"{count_text(alerts.counts)}{often}, the last at {clock_text(last.time_ns)}: {last.text}"
+    return (
+        f"{count_text(alerts.counts)}{often}, the last at {clock_text(last.time_ns)}: {last.text}"
+    )
 
 
 def _state(index: SnapshotIndex) -> str:

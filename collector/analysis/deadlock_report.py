@@ -75,8 +75,8 @@ class _ReportBuilder:
         )
 
     def _waiters_for_units(self, deadlock: Deadlock) -> tuple[int, ...]:
-        lock = semaphore_ownership.semaphore_without_units(self._snapshot, (deadlock,))
-        return lock.waiters if lock is not None else ()
+        locks = semaphore_ownership.semaphores_without_units(self._snapshot, (deadlock,))
+        return locks[0].waiters if len(locks) == 1 else ()
 
     def _longest_first(self, deadlock: Deadlock) -> list[int]:
         """Return the stuck threads, the longest wait first."""

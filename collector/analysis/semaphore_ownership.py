@@ -260,14 +260,14 @@ def taken_units(snapshot: Contents) -> dict[int, TakenUnits]:
     return taken
 
 
-def semaphore_without_units(snapshot: Contents, deadlocks: Iterable[Deadlock]) -> Lock | None:
-    """Return the one semaphore of these deadlocks, if all its units are taken and not posted.
+def semaphores_without_units(snapshot: Contents, deadlocks: Iterable[Deadlock]) -> tuple[Lock, ...]:
+    """Return the semaphores of these deadlocks, if all their units are taken and not posted.
 
-    The result is None if the threads of the deadlocks wait for something else.
+    The result is empty if a thread of the deadlocks waits for something else.
     """
     wanted = {edge.waits_for for deadlock in deadlocks for edge in deadlock.cycle}
-    locks = [lock for lock in snapshot.locks if lock.id in wanted]
-    return locks[0] if len(wanted) == len(locks) == 1 and locks[0].taken_units else None
+    locks = tuple(lock for lock in snapshot.locks if lock.id in wanted and lock.taken_units)
+    return locks if len(locks) == len(wanted) else ()
 
 
 def _taker(thread: Thread, lock: int, units: int) -> UnitTaker:

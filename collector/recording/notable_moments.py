@@ -221,10 +221,14 @@ def _notable(time_ns: int, kind: NotableKind, text: str, alert: Alert) -> Notabl
 def _deadlock_text(scan: _Scan, alert: Alert) -> str:
     if not scan.snapshot.deadlocks and scan.snapshot.hang is not None:
         return f"hang: {hang.whom(scan.snapshot)}"
-    deadlocks = scan.snapshot.deadlocks
-    if waiters := scan.index.waiters_for_units(deadlocks):
-        name = scan.index.lock_name(deadlocks[0].cycle[0].waits_for)
-        return f"deadlock: {counted(len(waiters), 'thread')} waiting for {name}"
+    deadlocks = [
+        deadlock
+        for deadlock in scan.snapshot.deadlocks
+        if alert.lock in {edge.waits_for for edge in deadlock.cycle}
+    ]
+    if semaphores := scan.index.without_units(deadlocks):
+        waiters = counted(sum(len(lock.waiters) for lock in semaphores), "thread")
+        return f"deadlock: {waiters} waiting for {scan.index.lock_name(alert.lock)}"
     tids = sorted({tid for tid, _, _ in alert.waits})
     if len(tids) == 1:
         return f"deadlock: {scan.index.thread_name(tids[0])} waits for itself"

@@ -78,15 +78,19 @@ def banner(index: SnapshotIndex, max_lines: int, width: int) -> tuple[Line, ...]
 
 
 def _taken_units(index: SnapshotIndex, width: int) -> tuple[Line, ...]:
-    """The lines of the first semaphore whose units are all taken."""
-    for lock_id in index.taken_units:
+    """The lines of the first semaphores whose units are all taken; one line each if several."""
+    lines: list[Line] = []
+    semaphores = list(index.taken_units)[:_MAX_TAKEN]
+    for lock_id in semaphores:
         start = f"    {index.lock_name(lock_id)}: "
         text = start + unit_takers.phrase(index, lock_id, width - cell_len(start))
         parts = wrapped(text, width)
-        if len(parts) > _MAX_TAKEN:  # the last one gets the rest, and an ellipsis
+        if len(semaphores) > 1:
+            parts = [text]
+        elif len(parts) > _MAX_TAKEN:  # the last one gets the rest, and an ellipsis
             parts = [*parts[: _MAX_TAKEN - 1], " ".join(parts[_MAX_TAKEN - 1 :])]
-        return tuple(cut(make_line((part, "alert")), width) for part in parts)
-    return ()
+        lines += [cut(make_line((part, "alert")), width) for part in parts]
+    return tuple(lines)
 
 
 def _hang(index: SnapshotIndex, max_lines: int, width: int) -> tuple[Line, ...]:
@@ -137,8 +141,9 @@ def _title(index: SnapshotIndex, deadlocks: Sequence[Deadlock]) -> Line:
     certain = [deadlock for deadlock in deadlocks if deadlock.certain]
     counted = certain or deadlocks
     count, whom = who_for_whom(counted)
-    if waiters := index.waiters_for_units(counted):
-        count, whom = len(waiters), index.lock_name(counted[0].cycle[0].waits_for)
+    if semaphores := index.without_units(counted):
+        count = sum(len(lock.waiters) for lock in semaphores)
+        whom = " or ".join(index.lock_name(lock.id) for lock in semaphores)
     wait = f"{count} threads wait" if count > 1 else "1 thread waits"
     word = "DEADLOCK" if certain else "POSSIBLE DEADLOCK"
     what = f"{len(counted)} {word}S, the oldest" if len(counted) > 1 else word

@@ -155,10 +155,9 @@ class SnapshotIndex:
             if lock.taken_units is not None
         }
 
-    def waiters_for_units(self, deadlocks: Sequence[Deadlock]) -> tuple[int, ...]:
-        """The waiters for the one semaphore of these deadlocks, if its units are all taken."""
-        lock = semaphore_ownership.semaphore_without_units(self.snapshot, deadlocks)
-        return lock.waiters if lock is not None else ()
+    def without_units(self, deadlocks: Sequence[Deadlock]) -> tuple[Lock, ...]:
+        """The semaphores of these deadlocks, if the units of each are all taken."""
+        return semaphore_ownership.semaphores_without_units(self.snapshot, deadlocks)
 
     @cached_property
     def blocking(self) -> BlockingTree:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from locktop.collector.analysis.deadlock_report import reports
-from locktop.collector.analysis.semaphore_ownership import semaphore_without_units
+from locktop.collector.analysis.semaphore_ownership import semaphores_without_units
 from locktop.collector.model import (
     Deadlock,
     DeadlockReport,
@@ -153,8 +153,8 @@ def _certain(snapshot: Snapshot, who: str) -> str:
         return ""
     certain = (report for report in reports(snapshot) if report.certain)
     oldest = max(certain, key=lambda report: report.since_s)
-    if (semaphore := semaphore_without_units(snapshot, deadlocks)) is not None:
-        return f"deadlock: {_wait_for_units(snapshot, who, semaphore, oldest)}"
+    if semaphores := semaphores_without_units(snapshot, deadlocks):
+        return f"deadlock: {_wait_for_units(snapshot, who, semaphores, oldest)}"
     return f"deadlock: {_stuck(who, deadlocks, snapshot.ended)}, {_extent(oldest, len(deadlocks))}"
 
 
@@ -165,14 +165,20 @@ def _stuck(who: str, deadlocks: Sequence[Deadlock], ended: bool) -> str:
     return f"{counted(count, 'thread')} of {who} {verb} for {whom}{then}"
 
 
-def _wait_for_units(snapshot: Snapshot, who: str, lock: Lock, oldest: DeadlockReport) -> str:
+def _wait_for_units(
+    snapshot: Snapshot, who: str, semaphores: Sequence[Lock], oldest: DeadlockReport
+) -> str:
     """A thread that took a unit may wait for another one, but any of the units would do."""
-    count = len(lock.waiters)
+    count = sum(len(lock.waiters) for lock in semaphores)
     verb = "waited" if snapshot.ended else "waits" if count == 1 else "wait"
     since = lasting(oldest.since_s, oldest.is_lower_bound)
-    taken = unit_takers.phrase(SnapshotIndex(snapshot), lock.id)
-    name = name_with_kind(lock.kind, lock.name)
-    return f"{counted(count, 'thread')} of {who} {verb} for {name}, for {since}: {taken}"
+    index = SnapshotIndex(snapshot)
+    names = [name_with_kind(lock.kind, lock.name) for lock in semaphores]
+    taken = [unit_takers.phrase(index, lock.id) for lock in semaphores]
+    if len(semaphores) > 1:
+        taken = [f"{name}: {phrase}" for name, phrase in zip(names, taken, strict=True)]
+    threads = f"{counted(count, 'thread')} of {who}"
+    return f"{threads} {verb} for {' or '.join(names)}, for {since}: {'; '.join(taken)}"
 
 
 def _extent(oldest: DeadlockReport, count: int) -> str:

@@ -63,6 +63,31 @@ def test_threads_that_kept_a_unit_are_known_and_those_that_ended_too(
         screen.press("q")
 
 
+def test_two_semaphores_without_units_are_both_named(
+    start_target: StartTarget, need: Callable[..., Path]
+) -> None:
+    target = start_target("semaphore_units_leaked", "two")
+    target.expect("ready")
+    settled(target.pid, "g_slots", 6)
+    settled(target.pid, "g_tokens", 4)
+    done = tool.run("check", "-p", str(target.pid))
+    assert done.returncode == 1
+    first = done.stdout.splitlines()[0]
+    names = "sem g_slots or sem g_tokens|sem g_tokens or sem g_slots"
+    assert re.search(rf"^deadlock: 10 threads of \S+ \d+ wait for ({names}), for ", first)
+    line = r"\(semaphore_units_leaked.c:\d+\), not posted: "
+    assert re.search(rf"sem g_slots: all 3 units taken in borrow_connection {line}client", first)
+    assert re.search(rf"sem g_tokens: all 3 units taken in take_token {line}caller", first)
+    assert "wait for themselves" not in done.stdout
+    with Screen(need("tmux"), "-p", target.pid, width=80, height=24) as screen:
+        says = r"10 threads wait for (g_slots or g_tokens|g_tokens or g_slots)"
+        screen.until(lambda text: bool(re.search(says, text)), "the title")
+        screen.until(
+            lambda text: "g_slots: all 3 units" in text and "g_tokens: all 3 units" in text, "both"
+        )
+        screen.press("q")
+
+
 def joined(text: str) -> str:
     return " ".join(text.split())
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support import tool
 from support.eventually import until
+from support.pythons import PYTHON
 from support.scans import full_scan
 from support.screen import Screen
-from support.targets import StartTarget
+from support.targets import StartTarget, Target, source_of
 
 from locktop.collector.analysis import contention_patterns, lock_classes, lock_order_cycles
 from locktop.collector.analysis.contention_findings import Finding
@@ -20,6 +22,9 @@ from locktop.collector.model import Contents
 from locktop.collector.render.text.report import render
 from locktop.collector.sources import pipeline
 from locktop.collector.sources.attach import attach
+from locktop.collector.sources.launch import preload_environment
+from locktop.collector.sources.probes.python_stacks import PythonStacks
+from locktop.collector.symbols import resolver
 from locktop.collector.symbols.dwarf.unit_index import SourceLocation
 from locktop.collector.symbols.modules import Module
 
@@ -127,6 +132,28 @@ def test_the_lock_orders_are_searched_when_all_names_are_read(
     finally:
         source.close()
     assert [bool(names - {""}) for names in searches] == [False, True], "classes come with names"
+
+
+@pytest.mark.parametrize("prepared", [True, False], ids=["prepared", "unprepared"])
+def test_a_memory_map_that_becomes_old_during_a_scan_hides_no_name(
+    prepared: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a busy machine a scan with all names takes longer than a memory map counts as new."""
+    environment = preload_environment(None) if prepared else None
+    merge_all = PythonStacks.merge_all
+
+    def merge_later(*arguments: Any) -> None:
+        monkeypatch.setattr(resolver, "_MAPS_AGE_S", 0.0)
+        merge_all(*arguments)
+
+    monkeypatch.setattr(resolver, "_MAPS_AGE_S", 1e6)
+    monkeypatch.setattr(PythonStacks, "merge_all", merge_later)
+    with Target([PYTHON, str(source_of("python_known_stacks"))], environment) as target:
+        target.expect("ready")
+        with closing(attach(target.pid)) as source:
+            snapshot = source.scan(resolve=True)
+    names = {lock.name for lock in snapshot.locks if lock.waiters}
+    assert "Lock in task (python_known_stacks.py:21)" in names
 
 
 def test_the_command_waits_for_all_names(start_target: StartTarget) -> None:

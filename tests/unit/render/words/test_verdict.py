@@ -123,6 +123,33 @@ def test_threads_that_wait_for_units_wait_for_no_certain_thread() -> None:
     ]
 
 
+def test_each_of_several_semaphores_without_units_is_named() -> None:
+    one = without_units(TakenUnits(all=3, takers=(UnitTaker(1, 3, 0x10),)))
+    tokens = records.lock(
+        8, "g_tokens", Kind.SEM, waiters=(4,), taken_units=TakenUnits(1, (UnitTaker(4, 1, 0x10),))
+    )
+    edge = DeadlockEdge(tid=4, waits_for=8, held_by=4, stack=0, site=0, reason=BlockReason.GOT)
+    other = Deadlock(certain=True, since_s=4.0, cycle=(edge,))
+    caller = records.thread(
+        4, "caller", ThreadState.WAITING, waiting_for=records.wait(8, Kind.SEM, 4.0)
+    )
+    two = replace(
+        one,
+        threads=(*one.threads, caller),
+        locks=(*one.locks, tokens),
+        deadlocks=(*one.deadlocks, other),
+    )
+    assert verdict.line(two) == (
+        "deadlock: 3 threads of store 4711 wait for sem g_slots or sem g_tokens, for 9.00 s:"
+        " sem g_slots: all 3 units taken in borrow (pool.c:7), not posted: keeper x3;"
+        " sem g_tokens: the only unit taken in borrow (pool.c:7), not posted: caller"
+    )
+    # The near miss: a thread of one of the deadlocks waits for something else.
+    mutex = replace(tokens, kind=Kind.MUTEX, taken_units=None)
+    mixed = replace(two, locks=(*one.locks, mutex))
+    assert "wait for themselves, 2 cycles" in verdict.line(mixed)
+
+
 def test_a_thread_that_wants_its_own_lock_again_waits_for_itself() -> None:
     seen = without_units(None)
     assert verdict.line(seen).startswith(
