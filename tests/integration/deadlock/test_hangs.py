@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -42,6 +43,24 @@ def asleep(target: Target) -> Iterator[Callable[[], Snapshot]]:
         time.sleep(0.01)
     with closing(attach(target.pid)) as source:
         yield lambda: source.scan(resolve=True)
+
+
+#: Traces the threads of a process without stopping them, until a line comes.
+_DEBUGGER = """
+import ctypes, os, sys
+for tid in os.listdir(f"/proc/{sys.argv[1]}/task"):
+    assert ctypes.CDLL(None).ptrace(0x4206, int(tid), None, None) == 0
+print("traced", flush=True)
+sys.stdin.readline()
+"""
+
+
+@contextmanager
+def debugged(target: Target) -> Iterator[None]:
+    """Trace all threads of a target, as a debugger does."""
+    with Target([sys.executable, "-c", _DEBUGGER, str(target.pid)]) as debugger:
+        debugger.expect("traced")
+        yield
 
 
 def test_threads_that_wait_for_each_other_hang(start: Start) -> None:
@@ -88,6 +107,30 @@ def test_a_handler_makes_a_hang_doubtful(start: Start) -> None:
         hang = scan().hang
     assert hang is not None
     assert (hang.certain, hang.doubt) == (False, "a handler of SIGTERM may wake a thread")
+
+
+def test_io_uring_makes_a_hang_doubtful(start: Start) -> None:
+    """Since Linux 6.7 io_uring can wake the waiters at a futex word."""
+    target = start("hang_near_misses", "io_uring")
+    if target.line() == "none":
+        pytest.skip("the kernel refuses io_uring")
+    with asleep(target) as scan:
+        hang = scan().hang
+    assert hang is not None
+    assert (hang.certain, hang.doubt) == (False, "io_uring may wake a thread")
+
+
+def test_a_debugger_makes_a_hang_doubtful(start: Start) -> None:
+    target = start("hang_near_misses", "nobody")
+    target.expect("ready")
+    with debugged(target), asleep(target) as scan:
+        hang = scan().hang
+    assert hang is not None
+    assert (hang.certain, hang.doubt) == (False, "a debugger may change the process")
+    with asleep(target) as scan:
+        hang = scan().hang
+    assert hang is not None
+    assert hang.certain, "the debugger has gone"
 
 
 def test_a_word_that_has_changed_is_noted(start: Start) -> None:

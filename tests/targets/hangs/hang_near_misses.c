@@ -2,6 +2,7 @@
  *
  *   nobody           the threads wait for each other
  *   handler_of_lock  the same, and the program has a signal handler
+ *   io_uring         the same, and the program has an io_uring; "none" if the kernel refuses
  *   server           main waits in epoll_wait
  *   handler          main waits for a semaphore that a signal handler posts
  *   pipe             main reads from a pipe that a signal handler writes to
@@ -10,10 +11,12 @@
  *   sleep            main sleeps for long
  *   comes            a thread begins to wait only when a line comes
  */
+#include <linux/io_uring.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 
 #include "../target.h"
 
@@ -73,6 +76,9 @@ int main(int count, char **arguments)
         signal(SIGTERM, post);
     if (!strcmp(way, "pipe"))
         signal(SIGTERM, write_byte);
+    struct io_uring_params parameters = {0};
+    if (!strcmp(way, "io_uring") && syscall(SYS_io_uring_setup, 1, &parameters) < 0)
+        say("none");
     say("ready");
     if (!strcmp(way, "server")) {
         struct epoll_event event;
