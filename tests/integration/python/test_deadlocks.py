@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager, suppress
 
 import pytest
 from support import tool
+from support.eventually import until
 from support.pythons import PYTHON, PYTHONS, need_semaphores
 from support.scans import settle
 from support.targets import PATIENCE_S, Target, source_of
@@ -120,6 +122,42 @@ def test_an_unused_lock_that_its_thread_wants_again_may_be_a_signal(
     with closing(attach(target.pid)) as source:
         settle(source, tid)
         assert source.scan().deadlocks == source.scan(resolve=True).deadlocks == ()
+
+
+@contextmanager
+def processes(way: str, prepared: bool) -> Iterator[list[int]]:
+    """Run tests/targets/languages/python_process_locks.py; give the ids of its two processes."""
+    command = [PYTHON, str(source_of("python_process_locks")), way]
+    with Target(command, preload_environment(None) if prepared else None) as target:
+        pids = json.loads(target.line())
+        try:
+            yield pids
+        finally:
+            for pid in pids:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("prepared", [True, False], ids=["prepared", "unprepared"])
+def test_a_deadlock_of_processes_is_never_no_deadlock(prepared: bool) -> None:
+    """No process knows the other's locks, so the answer is "cannot tell"."""
+    with processes("cross", prepared) as pids:
+        for pid in pids:
+            until(lambda pid=pid: tool.run("check", "-p", pid).returncode == 3, "cannot tell")
+        said = tool.run("check", "-p", pids[0]).stdout
+        assert "crosses at python_process_locks.py:" in said
+
+
+@pytest.mark.parametrize("prepared", [True, False], ids=["prepared", "unprepared"])
+def test_processes_that_wait_for_work_at_a_queue_are_idle(prepared: bool) -> None:
+    """The near miss: the queue has a lock of the same type."""
+    with processes("queue", prepared) as pids:
+        for pid in pids:
+            with closing(attach(pid)) as source:
+                waits = [thread.waiting_for for thread in source.scan(resolve=True).threads]
+            assert all(wait is None or wait.idle for wait in waits)
+            done = tool.run("check", "-p", pid)
+            assert (done.returncode, done.stdout[:17]) == (0, "no deadlock found")
 
 
 def test_without_the_library_check_cannot_tell_and_shows_the_functions() -> None:
