@@ -226,7 +226,7 @@ def _deadlock_text(scan: _Scan, alert: Alert) -> str:
         for deadlock in scan.snapshot.deadlocks
         if alert.lock in {edge.waits_for for edge in deadlock.cycle}
     ]
-    if semaphores := scan.index.without_units(deadlocks):
+    if semaphores := scan.index.semaphores_without_units(deadlocks):
         waiters = counted(sum(len(lock.waiters) for lock in semaphores), "thread")
         return f"deadlock: {waiters} waiting for {scan.index.lock_name(alert.lock)}"
     tids = sorted({tid for tid, _, _ in alert.waits})

@@ -335,7 +335,7 @@ class Scan(ABC):
         if not self.has_ended:
             self.probes.python.merge_all(self.draft, self.wait_keys(), self.read_wait_keys_again)
             self.rename_locks()
-            # That reads the memory map again if it became old: it may have a new library.
+            # The resolver reads a memory map again that became old: it may have a new library.
             if self.probes.resolver.count_left() and self.await_resolver():
                 self.rename_locks()
         self.note(*self.probes.resolver.notes(), *self.probes.python.notes())

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _MAX_NOTE = 1000  # characters; a path may be longer than most names
 _TRIES = 6  # for the name of compiled code, after 1, 2, 4, ... seconds
 _HURRY_S = 0.1  # how soon hurry() is noticed
-_MAPS_AGE_S = 1.0  # the longest delay until a new library is noticed
+MAPS_AGE_S = 1.0  # the longest delay until a new library is noticed
 _LAST_NAME_S = 1.0  # reread() waits so long for the name that is being read
 _MAX_KEPT = 64  # modules that are found without opening their files again
 
@@ -469,7 +469,7 @@ class Resolver:
         return None if mapping.path else self._space.file_before(address)
 
     def _maps_are_fresh(self) -> bool:
-        return time.monotonic() - self._space_at < _MAPS_AGE_S
+        return time.monotonic() - self._space_at < MAPS_AGE_S
 
     def _refresh_maps(self) -> None:
         if not self._keeps_maps and not self._maps_are_fresh():

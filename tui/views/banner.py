@@ -141,7 +141,7 @@ def _title(index: SnapshotIndex, deadlocks: Sequence[Deadlock]) -> Line:
     certain = [deadlock for deadlock in deadlocks if deadlock.certain]
     counted = certain or deadlocks
     count, whom = who_for_whom(counted)
-    if semaphores := index.without_units(counted):
+    if semaphores := index.semaphores_without_units(counted):
         count = sum(len(lock.waiters) for lock in semaphores)
         whom = " or ".join(index.lock_name(lock.id) for lock in semaphores)
     wait = f"{count} threads wait" if count > 1 else "1 thread waits"

@@ -155,7 +155,7 @@ class SnapshotIndex:
             if lock.taken_units is not None
         }
 
-    def without_units(self, deadlocks: Sequence[Deadlock]) -> tuple[Lock, ...]:
+    def semaphores_without_units(self, deadlocks: Sequence[Deadlock]) -> tuple[Lock, ...]:
         """The semaphores of these deadlocks, if the units of each are all taken."""
         return semaphore_ownership.semaphores_without_units(self.snapshot, deadlocks)
 

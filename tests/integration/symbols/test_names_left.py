@@ -143,10 +143,10 @@ def test_a_memory_map_that_becomes_old_during_a_scan_hides_no_name(
     merge_all = PythonStacks.merge_all
 
     def merge_later(*arguments: Any) -> None:
-        monkeypatch.setattr(resolver, "_MAPS_AGE_S", 0.0)
+        monkeypatch.setattr(resolver, "MAPS_AGE_S", 0.0)
         merge_all(*arguments)
 
-    monkeypatch.setattr(resolver, "_MAPS_AGE_S", 1e6)
+    monkeypatch.setattr(resolver, "MAPS_AGE_S", 1e6)
     monkeypatch.setattr(PythonStacks, "merge_all", merge_later)
     with Target([PYTHON, str(source_of("python_known_stacks"))], environment) as target:
         target.expect("ready")
