@@ -27,6 +27,7 @@ class Hang:
     texts: tuple[str, ...]  # patterns of the answer of `locktop check`
     screen: tuple[str, ...]  # patterns of the first screen at 80x24
     flags: tuple[str, ...] = ()
+    never: str = ""  # pattern of what neither the command nor the screen says
     before_glibc: tuple[int, int] | None = None  # the program hangs with older versions alone
 
 
@@ -83,6 +84,8 @@ HANGS = [
     Hang(
         "barrier_left_by_exception", 1, ("g_step_barrier", "reduce_columns"),
         ("HANG: all 4 threads", "g_step_barrier"),
+        # The main thread never comes to the barrier.
+        never="has not arrived|DEADLOCK",
     ),
 ]  # fmt: skip
 

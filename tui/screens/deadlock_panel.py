@@ -62,7 +62,7 @@ class DeadlockPanel:
     def lock(self, index: SnapshotIndex) -> Lock | None:
         """The lock that the first thread of the deadlock waits for."""
         row = self.widget.current or 0
-        deadlocks = index.snapshot.deadlocks[row - 1 : row] if row else ()
+        deadlocks = index.deadlocks[row - 1 : row] if row else ()
         return index.locks.get(deadlocks[0].cycle[0].waits_for) if deadlocks else None
 
 

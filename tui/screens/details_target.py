@@ -130,7 +130,7 @@ class DetailsTarget:
 
         A deadlock that is gone is a target no longer.
         """
-        has_deadlock = bool(index.snapshot.deadlocks)
+        has_deadlock = bool(index.deadlocks)
         if has_deadlock and not self._had_deadlock and not is_reading:
             self.take(DetailsSubject(Topic.DEADLOCKS))
         if not has_deadlock and self.is_about(Topic.DEADLOCKS):
@@ -147,7 +147,7 @@ class DetailsTarget:
         Returns:
             False where there is neither.
         """
-        deadlocked, has_orders = bool(index.snapshot.deadlocks), has_lock_orders(index)
+        deadlocked, has_orders = bool(index.deadlocks), has_lock_orders(index)
         is_read = is_reading and self.is_about(Topic.DEADLOCKS)
         if has_orders and (is_read or not deadlocked):
             self.take(DetailsSubject(Topic.LOCK_ORDERS))

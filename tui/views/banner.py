@@ -56,9 +56,9 @@ def banner(index: SnapshotIndex, max_lines: int, width: int) -> tuple[Line, ...]
         max_lines: the number of lines that the banner may have.
         width: the cells of a line.
     """
-    deadlocks = index.snapshot.deadlocks
+    deadlocks = index.deadlocks
     taken = _taken_units(index, width)
-    if not deadlocks or hang.is_the_finding(index.snapshot):
+    if not deadlocks:
         hang_lines = _hang(index, max_lines - len(taken), width)
         return (*hang_lines, *taken) if hang_lines else ()
     lines = [_title(index, deadlocks), *taken]

@@ -49,8 +49,8 @@ def overview_lines(index: SnapshotIndex, alerts: Sequence[Notable], width: int) 
 
 def _health(index: SnapshotIndex) -> Iterator[Line]:
     snapshot = index.snapshot
-    certain = sum(deadlock.certain for deadlock in snapshot.deadlocks)
-    possible = len(snapshot.deadlocks) - certain
+    certain = sum(deadlock.certain for deadlock in index.deadlocks)
+    possible = len(index.deadlocks) - certain
     potential = len(lock_order.not_there(snapshot))
     words: list[Span | str] = []
     if certain:

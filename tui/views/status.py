@@ -165,7 +165,7 @@ def verdict_flag(index: SnapshotIndex) -> str:
     A question mark means that the deadlock is possible, not certain.
     """
     snapshot = index.snapshot
-    if snapshot.deadlocks:
+    if index.deadlocks:
         return "DEADLOCK" if is_deadlocked(snapshot) else "DEADLOCK?"
     if (whole := long_hang(snapshot)) is not None:
         return "HANG" if whole.certain else "HANG?"

@@ -35,7 +35,7 @@ from locktop.collector.model import (
     WaitStack,
 )
 from locktop.collector.model.frames import innermost_own_frame
-from locktop.collector.render.words import elsewhere, python_shares
+from locktop.collector.render.words import elsewhere, hang, python_shares
 from locktop.collector.render.words.source_location import short_location
 
 #: Characters kept of a name that several threads have: the tid follows.
@@ -116,6 +116,11 @@ class SnapshotIndex:
         if isinstance(row, ThreadGroup):
             return row.key in self._idle_groups
         return row.tid in self._idle_threads
+
+    @cached_property
+    def deadlocks(self) -> tuple[Deadlock, ...]:
+        """The deadlocks to show: none where the hang of the whole process says more."""
+        return () if hang.is_the_finding(self.snapshot) else self.snapshot.deadlocks
 
     @cached_property
     def stuck_threads(self) -> frozenset[int]:
@@ -245,8 +250,8 @@ class SnapshotIndex:
 
     @cached_property
     def deadlock_reports(self) -> tuple[DeadlockReport, ...]:
-        """A report for each deadlock, in the order of ``snapshot.deadlocks``."""
-        return deadlock_report.reports(self.snapshot)
+        """A report for each of ``deadlocks``, in their order."""
+        return deadlock_report.reports(self.snapshot) if self.deadlocks else ()
 
     def members(self, lock_class: LockClass) -> list[Lock]:
         """The locks of a class."""

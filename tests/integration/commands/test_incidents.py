@@ -35,6 +35,7 @@ def test_the_answer_is_right_each_time(hang: Hang, is_prepared: bool, compiler: 
         last = [done, *again][-1].stdout
         missing = [text for text in hang.texts if not re.search(text, last)]
         assert not missing, last
+        assert not hang.never or not re.search(hang.never, last), last
 
 
 def test_the_call_that_took_the_leaked_units_is_named(compiler: Compiler) -> None:

@@ -8,6 +8,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 
 import pytest
 from support import tool
@@ -124,6 +125,10 @@ def test_an_unused_lock_that_its_thread_wants_again_may_be_a_signal(
         assert source.scan().deadlocks == source.scan(resolve=True).deadlocks == ()
 
 
+def _is_doubtful(pid: int) -> bool:
+    return tool.run("check", "-p", pid).returncode == 3
+
+
 @contextmanager
 def processes(way: str, prepared: bool) -> Iterator[list[int]]:
     """Run tests/targets/languages/python_process_locks.py; give the ids of its two processes."""
@@ -143,7 +148,7 @@ def test_a_deadlock_of_processes_is_never_no_deadlock(prepared: bool) -> None:
     """No process knows the other's locks, so the answer is "cannot tell"."""
     with processes("cross", prepared) as pids:
         for pid in pids:
-            until(lambda pid=pid: tool.run("check", "-p", pid).returncode == 3, "cannot tell")
+            until(partial(_is_doubtful, pid), "cannot tell")
         said = tool.run("check", "-p", pids[0]).stdout
         assert "crosses at python_process_locks.py:" in said
 
