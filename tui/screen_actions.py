@@ -38,11 +38,10 @@ MONITOR = ScreenActions(
         "idle",
         "callers",
         "inside",
-        *_EXTENSIONS,
         "calls",
         "timeline",
         "heat_map",
-        "profiles",
+        *_EXTENSIONS,
         "level",
         "start_session",
         "stop_session",
@@ -87,7 +86,7 @@ MONITOR = ScreenActions(
         "step_back",
         "jump_back",
         "timeline",
-        *_EXTENSIONS,
+        *(name for name, key in monitor_keys().items() if key.action.label),
         "copy_row",
         "edit",
         "find",
@@ -249,32 +248,6 @@ DIFFERENCE = ScreenActions(
     (*ABOVE, *FINDING, *ENDS),
     ("help", "quit", "back", "filter", "palette", "theme"),
 )
-PROFILES = ScreenActions(
-    "profiles",
-    (
-        "show_profile",
-        "choose_profile",
-        "save_profile",
-        "save_profile_text",
-        *(action for action in ABOVE if action not in ALL_VIEWS),
-        *FINDING,
-        "copy_details",
-        "next_panel",
-        "previous_panel",
-        *ENDS,
-    ),
-    (
-        "help",
-        "show_profile",
-        "choose_profile",
-        "save_profile",
-        "back",
-        "next_panel",
-        "filter",
-        "palette",
-        "theme",
-    ),
-)
 PICKER = ScreenActions(
     "list of processes",
     (
@@ -302,7 +275,6 @@ SCREENS: tuple[ScreenActions, ...] = (
     TIMELINE,
     HEAT_MAP,
     DIFFERENCE,
-    PROFILES,
     PICKER,
     *(screen for key in monitor_keys().values() for screen in key.screens),
 )

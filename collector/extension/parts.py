@@ -19,11 +19,12 @@ class SnapshotSection:
     The document has it under the same key, or null.
 
     Args:
-        model: the type of the part in a snapshot: a frozen Struct of msgspec.
-        entry: its type in the document: a Struct whose fields have a description.
+        model: the type of the part in a snapshot: a frozen Struct of msgspec, or a tuple of such.
+        entry: its type in the document: a Struct whose fields have a description, or a list.
         meaning: a sentence for docs/snapshot.md and the JSON Schema.
         write: returns the part of a snapshot as the entry, or as a dict with its keys.
         read: returns the entry of a document as the part of a snapshot.
+        default: what the document has without the part: None for null, or an empty list.
     """
 
     def __init__(
@@ -33,12 +34,14 @@ class SnapshotSection:
         meaning: str,
         write: Callable[[Any, Snapshot], Any],
         read: Callable[[Any], Any],
+        default: list[Any] | None = None,
     ) -> None:
         self.model = model
         self.entry = entry
         self.meaning = meaning
         self.write = write
         self.read = read
+        self.default = default
 
 
 class Extension:
@@ -48,6 +51,10 @@ class Extension:
         name: an identifier, unlike the fields of a snapshot and the names of other extensions.
         section: returns the part of a snapshot that the extension brings.
         stage: the last stage of each scan of a live process, which may fill in the section.
+        session_part: returns the part of a session that reads the shared memory of a program, a
+            SessionPart for a SessionContext (sources/preload/session_part.py).
+        is_recorded_as_field: a recording has the section beside the fields of the snapshot, as it
+            had before there were extensions.
         report: yields the lines of its part of the text report, for a number of columns.
         formats: returns formats of ``locktop snapshot``, each an OutputFormat (render/formats.py).
         finding_formats: returns formats of ``locktop check``.
@@ -59,6 +66,8 @@ class Extension:
         *,
         section: Callable[[], SnapshotSection] | None = None,
         stage: Callable[[Draft], None] | None = None,
+        session_part: Callable[[Any], Any] | None = None,
+        is_recorded_as_field: bool = False,
         report: Callable[[Snapshot, int], Iterator[str]] | None = None,
         formats: Callable[[], Sequence[Any]] | None = None,
         finding_formats: Callable[[], Sequence[Any]] | None = None,
@@ -66,6 +75,8 @@ class Extension:
         self.name = name
         self.section = section
         self.stage = stage
+        self.session_part = session_part
+        self.is_recorded_as_field = is_recorded_as_field
         self.report = report
         self.formats = formats
         self.finding_formats = finding_formats

@@ -62,7 +62,6 @@ from locktop.collector.model.kinds import (
     Kind,
     MisuseKind,
     PatternName,
-    ProfileState,
     RootKind,
     ThreadState,
 )
@@ -90,7 +89,6 @@ from locktop.collector.model.moments import (
     SignalRecord,
     WaitRecord,
 )
-from locktop.collector.model.self_profile import ProfileBucket, ProfileRegion, SelfProfile
 from locktop.collector.model.snapshot import Contents, Draft, Process, Snapshot
 from locktop.collector.model.stacks import Frame
 from locktop.collector.model.threads import (
@@ -189,14 +187,10 @@ __all__ = [
     "PerfCounters",
     "PlainHistogram",
     "Process",
-    "ProfileBucket",
-    "ProfileRegion",
-    "ProfileState",
     "PythonShare",
     "Remedy",
     "RootKind",
     "ScanSample",
-    "SelfProfile",
     "SignalRecord",
     "Snapshot",
     "Switches",

@@ -321,15 +321,6 @@ class PatternName(StrEnum):
         return self.value.replace("_", " ")
 
 
-class ProfileState(StrEnum):
-    """Whether a profile that the program makes of itself runs, or why it does not."""
-
-    STOPPED = "stopped"
-    RUNNING = "running"
-    UNLOADED = "unloaded"  # dlclose() removed code of a region
-    TAKEN_OVER = "taken over"  # the program installed a handler for the profile's signal
-
-
 class RootKind(StrEnum):
     """The kinds of root of a blocking tree. The value is the word in JSON."""
 

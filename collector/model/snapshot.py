@@ -21,7 +21,6 @@ from locktop.collector.model.findings import (
 )
 from locktop.collector.model.inside import InsideProfile
 from locktop.collector.model.locks import Lock, blamed_sites
-from locktop.collector.model.self_profile import SelfProfile
 from locktop.collector.model.stacks import Frame
 from locktop.collector.model.threads import Thread, ThreadElsewhere, UnitTaker, UnobservedWait
 
@@ -79,7 +78,6 @@ class Contents(Struct):
     marks: tuple[Mark, ...] = ()  # a hundred at most, newest first
     misuses: tuple[Misuse, ...] = ()  # oldest first
     patterns: tuple[Pattern, ...] = ()  # in the order of PatternName
-    profiles: tuple[SelfProfile, ...] = ()  # profiles that the program makes of its own code
     lost_events: int = 0  # known losses since the process started
     #: ids of threads that wait in a futex unknown to the source
     unobserved_waiters: tuple[int, ...] = ()

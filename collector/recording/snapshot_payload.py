@@ -3,19 +3,22 @@
 A payload is a msgpack array of two elements. The first is the ``Snapshot``, a map by the names of
 its fields; structs inside are maps, too. The second maps the id of a lock to its ``PackedBlame``.
 Thus the blame of a crowd of threads stays in rows, which keeps writing and reading cheap.
+
+The map has the sections of extensions under the key of their field. Some sections are beside the
+fields instead, as in the files of before there were extensions.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct, defstruct
 from msgspec.structs import replace
 
 from locktop.collector.errors import LocktopError
-from locktop.collector.extension.discovery import sections
+from locktop.collector.extension.discovery import extensions, sections
 from locktop.collector.model import LazyBlame, PackedBlame, PackedHistogram, Snapshot
 from locktop.collector.native import lib
 from locktop.collector.recording.recorded_blame import RecordedBlame
@@ -33,8 +36,23 @@ _STRANGE = re.compile(rb"[\":,\[]\d{20}|\d[eE]\+?\d\d|[:,\[]-\d+[,\]}]")
 _NO_NUMBER = re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]|\xca[\x7f\xff][\x80-\xff]")
 
 
+#: The sections that are beside the fields of the snapshot.
+_BESIDE = tuple(extension.name for extension in extensions() if extension.is_recorded_as_field)
+
+if TYPE_CHECKING:
+    _RecordedSnapshot = Snapshot
+else:
+    _RecordedSnapshot = defstruct(
+        "_RecordedSnapshot",
+        [(name, Any, UNSET) for name in _BESIDE],
+        bases=(Snapshot,),
+        frozen=True,
+        gc=False,
+    )
+
+
 class _Payload(Struct, array_like=True, frozen=True):
-    snapshot: Snapshot
+    snapshot: _RecordedSnapshot
     blame: dict[int, PackedBlame]
 
 
@@ -57,7 +75,15 @@ def encode(snapshot: Snapshot) -> bytes:
     rows = {
         lock.id: lock.blame.packed() for lock in snapshot.locks if isinstance(lock.blame, LazyBlame)
     }
-    return _ENCODER.encode(_Payload(snapshot=snapshot, blame=rows))
+    return _ENCODER.encode(_Payload(snapshot=_recorded(snapshot), blame=rows))
+
+
+def _recorded(snapshot: Snapshot) -> _RecordedSnapshot:
+    """Return a snapshot with its sections at their places in a payload."""
+    fields = {name: getattr(snapshot, name) for name in Snapshot.__struct_fields__}
+    others = dict(snapshot.sections)
+    beside = {name: others.pop(name) for name in _BESIDE if name in others}
+    return _RecordedSnapshot(**{**fields, "sections": others, **beside})
 
 
 def decode(payload: bytes) -> Snapshot:
@@ -72,8 +98,8 @@ def decode(payload: bytes) -> Snapshot:
         for packed in decoded.blame.values():
             RecordedBlame.check(packed)
         _check_histograms(decoded.snapshot)
-        snapshot = decoded.snapshot if is_harmless(decoded.snapshot, payload) else _checked(decoded)
-        snapshot = _convert_sections(snapshot)
+        recorded = decoded.snapshot if is_harmless(decoded.snapshot, payload) else _checked(decoded)
+        snapshot = _snapshot(recorded)
     except (msgspec.MsgspecError, ValueError, RecursionError, MemoryError) as error:
         reason = str(error) or type(error).__name__
         raise LocktopError(f"a recorded snapshot is damaged: {reason}") from None
@@ -86,20 +112,21 @@ def decode_own(payload: bytes) -> Snapshot:
     The checks of ``decode`` would take most of the time.
     """
     decoded = _DECODER.decode(payload)
-    return _add_blame(_convert_sections(decoded.snapshot), decoded.blame)
+    return _add_blame(_snapshot(decoded.snapshot), decoded.blame)
 
 
-def _convert_sections(snapshot: Snapshot) -> Snapshot:
-    """Give the parts that extensions brought their types; an extension may be gone since."""
-    if not snapshot.sections:
-        return snapshot
-    registered = sections()
-    parts = {
-        name: msgspec.convert(part, registered[name].model)
-        for name, part in snapshot.sections.items()
-        if name in registered
-    }
-    return replace(snapshot, sections=parts)
+def _snapshot(recorded: _RecordedSnapshot) -> Snapshot:
+    """Return the snapshot with the sections of the extensions that there still are."""
+    fields = {name: getattr(recorded, name) for name in Snapshot.__struct_fields__}
+    beside = {name: part for name in _BESIDE if (part := getattr(recorded, name))}
+    if parts := {**fields["sections"], **beside}:
+        registered = sections()
+        fields["sections"] = {
+            name: msgspec.convert(part, registered[name].model)
+            for name, part in parts.items()
+            if name in registered
+        }
+    return Snapshot(**fields)
 
 
 def _add_blame(snapshot: Snapshot, rows: dict[int, PackedBlame]) -> Snapshot:
@@ -145,10 +172,10 @@ def is_harmless(snapshot: Snapshot, payload: bytes) -> bool:
     return b"\\" not in text and not _STRANGE.search(text) and text.decode().isprintable()
 
 
-def _checked(decoded: _Payload) -> Snapshot:
+def _checked(decoded: _Payload) -> _RecordedSnapshot:
     """Return the snapshot with clean texts. Raises ValueError for an impossible number."""
     return msgspec.convert(
-        _clean(msgspec.to_builtins(decoded.snapshot, enc_hook=_encoded)), Snapshot
+        _clean(msgspec.to_builtins(decoded.snapshot, enc_hook=_encoded)), _RecordedSnapshot
     )
 
 

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Generic, ParamSpec
 from locktop.collector.extension.discovery import extensions
 
 if TYPE_CHECKING:
-    from locktop.collector.model import Lock, SelfProfile, Snapshot
+    from locktop.collector.model import Lock, Snapshot
     from locktop.collector.model.diagnosis import Diagnosis
     from locktop.collector.render.profiles.call_tree import Step
     from locktop.collector.render.profiles.calls_profile import CallsProfile
     from locktop.collector.render.profiles.profile import Profile, Weight
-    from locktop.collector.render.profiles.profile_listing import Listing
 
 P = ParamSpec("P")
 
@@ -277,47 +276,6 @@ def _inside_json(snapshot: Snapshot, lock: Lock, width: int = WIDTH) -> bytes:
 INSIDE_FORMATS = ResultFormats(
     OutputFormat("text", ".txt", _inside_text, is_prose=True),
     OutputFormat("json", ".json", _inside_json),
-)
-
-
-# ---- profiles that programs make of themselves: `locktop profile`, and its screen ----
-
-
-def _profile_list_text(profiles: tuple[SelfProfile, ...], width: int = WIDTH) -> bytes:
-    from locktop.collector.render.files import encoded
-    from locktop.collector.render.text import self_profile
-
-    return encoded(self_profile.render_list(profiles, width))
-
-
-def _profile_list_json(profiles: tuple[SelfProfile, ...], width: int = WIDTH) -> bytes:
-    from locktop.collector.render.documents import profile_report
-
-    return profile_report.encode_list(profiles)
-
-
-PROFILE_LIST_FORMATS = ResultFormats(
-    OutputFormat("text", ".txt", _profile_list_text, is_prose=True),
-    OutputFormat("json", ".json", _profile_list_json),
-)
-
-
-def _profile_text(listing: Listing, width: int = WIDTH) -> bytes:
-    from locktop.collector.render.files import encoded
-    from locktop.collector.render.text import self_profile
-
-    return encoded(self_profile.render(listing, width))
-
-
-def _profile_json(listing: Listing, width: int = WIDTH) -> bytes:
-    from locktop.collector.render.documents import profile_report
-
-    return profile_report.encode(listing)
-
-
-PROFILE_FORMATS = ResultFormats(
-    OutputFormat("text", ".txt", _profile_text, is_prose=True),
-    OutputFormat("json", ".json", _profile_json),
 )
 
 

@@ -229,44 +229,6 @@ class MisuseRecord(NamedTuple):
     first: int
 
 
-class ProfileRecord(NamedTuple):
-    """struct lt_profile without its regions."""
-
-    seq: int
-    state: int
-    source: int
-    all_threads: int
-    interval: int
-    bucket_size: int
-    region_count: int
-    counts: int
-    bucket_count: int
-    samples: int
-    elsewhere: int
-    lost: int
-    threads: int
-    left_out: int
-    ran_ticks: int
-    started: int
-    name: bytes
-
-
-class ProfileRegionRecord(NamedTuple):
-    """struct lt_profile_region."""
-
-    start: int
-    size: int
-    offset: int
-    module: bytes
-
-
-class BucketRecord(NamedTuple):
-    """struct lt_bucket."""
-
-    index: int  # type: ignore[assignment]
-    count: int  # type: ignore[assignment]
-
-
 class StackHead(NamedTuple):
     """struct lt_stack."""
 
@@ -291,9 +253,6 @@ CODE_RANGE = Record(CodeRange, "struct lt_code_range")
 NAME = Record(NameRecord, "struct lt_name")
 MISUSE = Record(MisuseRecord, "struct lt_misuse")
 STACK = Record(StackHead, "struct lt_stack")
-PROFILE = Record(ProfileRecord, "struct lt_profile")
-PROFILE_REGION = Record(ProfileRegionRecord, "struct lt_profile_region")
-BUCKET = Record(BucketRecord, "struct lt_bucket")
 
 CONDITIONS_AT = offset_of("struct lt_header", "conditions")
 CONDITION = Record(ConditionRecord, "struct lt_condition")
@@ -307,8 +266,6 @@ NAMES_CHANGED_AT = offset_of("struct lt_header", "names_changed")
 ORDERS_AT = offset_of("struct lt_header", "orders")
 LIVES_AT = offset_of("struct lt_header", "lives")
 UNLOADED_AT = offset_of("struct lt_header", "unloaded")
-PROFILES_AT = offset_of("struct lt_header", "profiles")
-PROFILE_REGIONS_AT = offset_of("struct lt_profile", "region")
 ORDERS_CHANGED_AT = offset_of("struct lt_header", "orders_changed")
 UNLOADED_RANGES_AT = offset_of("struct lt_unloaded_code", "ranges")
 RETIRED_AT = offset_of("struct lt_header", "retired")

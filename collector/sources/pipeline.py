@@ -68,8 +68,8 @@ OBSERVE = (
     Stage(lambda scan: scan.read_events(), "counters never wait for single records"),
     Stage(lambda scan: scan.read_calls(), "before the stacks: the functions are among them"),
     Stage(
-        lambda scan: scan.build_profiles(),
-        "requests the names of the profiled functions with all others",
+        lambda scan: scan.build_parts(),
+        "requests the names of their functions with all others",
     ),
     Stage(
         lambda scan: scan.probe_followed_thread(),
@@ -86,7 +86,7 @@ OBSERVE = (
     ),
     Stage(lambda scan: scan.apply_exit(), "only of a process that has ended: its threads are dead"),
     Stage(lambda scan: scan.resolve_names(), "the idle rules go by the names of functions"),
-    Stage(lambda scan: scan.name_profiles(), "takes the names that were read meanwhile"),
+    Stage(lambda scan: scan.complete_parts(), "takes the names that were read meanwhile"),
     Stage(
         lambda scan: scan.find_hang(),
         "goes by functions of Python; no idle rule applies to threads that hang",
@@ -219,11 +219,11 @@ class Scan(ABC):
     def read_calls(self) -> None:
         """Fill in the function calls, if they are wanted."""
 
-    def build_profiles(self) -> None:
-        """Fill in the profiles that the program makes of its own code."""
+    def build_parts(self) -> None:
+        """Let the parts of extensions read the memory of the target."""
 
-    def name_profiles(self) -> None:
-        """Fill in the functions of these profiles."""
+    def complete_parts(self) -> None:
+        """Let these parts take the names that were read since."""
 
     def apply_exit(self) -> None:
         """Fill in how the process ended."""

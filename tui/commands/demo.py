@@ -7,7 +7,13 @@ import os
 import time
 from pathlib import Path
 
-from locktop.tui.commands.options import add_screen, has_terminal, rules, seconds
+from locktop.tui.commands.options import (
+    add_screen,
+    has_terminal,
+    rules,
+    seconds,
+    set_defaults,
+)
 from locktop.tui.exit_status import EXIT_SCREEN_FAULT, EXIT_WRONG
 
 NAME = "demo"
@@ -38,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Start the program and watch it."""
     if arguments.profile:
-        return _compare_profiles(arguments)
+        return _compare_profiles()
     program = demo_program()
     command = [str(program)]
     if arguments.deadlock:
@@ -67,13 +73,12 @@ def demo_program(name: str = "locktop-demo") -> Path:
     raise LocktopError(f"{name} is missing from this installation; install locktop again")
 
 
-def _compare_profiles(arguments: argparse.Namespace) -> int:
+def _compare_profiles() -> int:
     import json
     import subprocess
 
     from locktop.collector.render.words import units
     from locktop.collector.sources import launch
-    from locktop.tui.commands.profile import contrast_of
 
     program = subprocess.Popen(
         [demo_program("locktop-branch-demo"), "--wait"],
@@ -87,12 +92,26 @@ def _compare_profiles(arguments: argparse.Namespace) -> int:
         if not said:  # the program says on standard error why not
             return EXIT_WRONG
         first, second = (json.loads(said)[f"{name}_ns"] * 1e-9 for name in _PROFILES)
-        print(contrast_of(program.pid, _PROFILES, arguments))
+        _run("profile", "show", "-p", str(program.pid), *_PROFILES)
+        print()
         print(
             f"CPU time that the program measured: A {units.duration(first)},"
             f" B {units.duration(second)}, B : A {second / first:.3f}"
         )
     return 0
+
+
+def _run(name: str, *words: str) -> None:
+    """Run a command of an extension. Raises LocktopError."""
+    from locktop.tui.extension import screen_extensions
+
+    getters = (extension.commands for extension in screen_extensions())
+    commands = [command for get in getters if get is not None for command in get()]
+    command = next(command for command in commands if name == command.NAME)
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    set_defaults(parser)
+    command.execute(parser.parse_args(words))
 
 
 def _print_snapshot(command: list[str]) -> int:

@@ -9,7 +9,7 @@ from locktop.collector.errors import LocktopError
 from locktop.collector.model import Lock, Snapshot
 from locktop.tui.extension import monitor_keys
 from locktop.tui.extension_parts import View
-from locktop.tui.feed import PollerFeed, Slot, SnapshotFeed
+from locktop.tui.feed import Slot, SnapshotFeed
 from locktop.tui.past import Past
 from locktop.tui.screens.calls_control import CallsControl
 from locktop.tui.screens.past_travel import PastTravel
@@ -136,14 +136,12 @@ class ScreenAbove:
         self._push(screen, "callers")
 
     def open_view(self, name: str, snapshot: Snapshot, lock: Lock | None) -> None:
-        """Open ``inside``, ``calls``, ``profiles`` or the view of an extension.
+        """Open ``inside``, ``calls`` or the view of an extension.
 
         ``lock`` is the chosen one, None for none.
         """
         if name == "calls":
             self._calls.open(snapshot)
-        elif name == "profiles":
-            self._open_profiles(snapshot)
         elif (view := self._view(name)) is not None:
             view.open(snapshot, lock)
         elif lock is not None:
@@ -151,17 +149,6 @@ class ScreenAbove:
         else:
             text = "Choose one lock, or a thread at a lock: I shows what runs inside."
             self._monitor.show_message(text)
-
-    def _open_profiles(self, snapshot: Snapshot) -> None:
-        if not snapshot.profiles:
-            text = "This program makes no profile of its own code (docs/profile.md)."
-            self._monitor.show_message(text)
-            return
-        from locktop.tui.screens.profiles import ProfilesScreen
-
-        # The code is read from the process, which must run on this machine.
-        is_here = isinstance(self._feed, PollerFeed) and not self._past.is_active
-        self._push(ProfilesScreen(snapshot, reads_code=is_here and not snapshot.ended), "profiles")
 
     def _view(self, name: str) -> View | None:
         if name not in self._views and (key := monitor_keys().get(name)) is not None:
@@ -175,7 +162,7 @@ class ScreenAbove:
             self._back()
             closed()
 
-        self._push(screen, "", end)
+        self._push(screen, screen.view_name, end)
 
     def annotate(self, snapshot: Snapshot) -> Snapshot:
         """Return a snapshot with what the views of extensions know of it."""

@@ -186,7 +186,7 @@ class _Source:
         if (section := sections().get(name)) is None:
             return getattr(self._snapshot, name)
         part = self._snapshot.sections.get(name)
-        return section.write(part, self._snapshot) if part is not None else None
+        return section.write(part, self._snapshot) if part is not None else section.default
 
 
 def _group_entry(group: ThreadGroup) -> ThreadGroupEntry:
@@ -321,11 +321,11 @@ def parse(data: bytes, name: str, rules: Rules | None = None) -> Snapshot:
 
 
 def _read_sections(whole: Document) -> dict[str, Any]:
-    """Return what extensions brought, without the parts that are null."""
+    """Return what extensions brought, without the parts that are null or empty."""
     return {
         name: section.read(entry)
         for name, section in sections().items()
-        if (entry := getattr(whole, name)) is not None
+        if (entry := getattr(whole, name))
     }
 
 

@@ -7,11 +7,12 @@ the keys that exist keep their meaning. The value null means "not measured".
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import Meta, Struct, defstruct
 
 from locktop.collector.extension.discovery import sections
+from locktop.collector.extension.parts import SnapshotSection
 from locktop.collector.render.documents.snapshot_calls import CallTreeEntry
 from locktop.collector.render.documents.snapshot_fields import (
     NO_ADDRESS,
@@ -34,7 +35,6 @@ from locktop.collector.render.documents.snapshot_findings import (
     UnobservedWaitEntry,
 )
 from locktop.collector.render.documents.snapshot_locks import LockClassEntry, LockEntry
-from locktop.collector.render.documents.snapshot_profiles import SelfProfileEntry
 from locktop.collector.render.documents.snapshot_threads import (
     ThreadElsewhereEntry,
     ThreadEntry,
@@ -174,12 +174,13 @@ class CoreDocument(
     misuses: Annotated[list[MisuseEntry], meaning("Misuses, the first one first.")] = []
     patterns: Annotated[list[PatternEntry], meaning("Contention patterns.")] = []
     calls: Annotated[list[CallTreeEntry], meaning("Function calls by thread, with --calls.")] = []
-    profiles: Annotated[
-        list[SelfProfileEntry], meaning("Profiles that the program makes of its own code.")
-    ] = []
 
     #: Shares were saved with the figures, rates were not.
     interval_s = property(lambda self: self.duration_s)
+
+
+def _type_of(section: SnapshotSection) -> Any:
+    return section.entry | None if section.default is None else section.entry
 
 
 if TYPE_CHECKING:
@@ -188,7 +189,7 @@ else:
     Document = defstruct(
         "Document",
         [
-            (name, Annotated[section.entry | None, meaning(section.meaning)], None)
+            (name, Annotated[_type_of(section), meaning(section.meaning)], section.default)
             for name, section in sections().items()
         ],
         bases=(CoreDocument,),

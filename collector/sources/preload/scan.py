@@ -18,7 +18,7 @@ from locktop.collector.linux.threads import KernelThread, ThreadMoment
 from locktop.collector.model import Deadlock, Draft, Kind, Lock, Thread
 from locktop.collector.model.kinds import SPINNING_KINDS
 from locktop.collector.native import lib
-from locktop.collector.shm import control, profiles
+from locktop.collector.shm import control
 from locktop.collector.shm.clock import clock_pair
 from locktop.collector.shm.kinds import numbers_of
 from locktop.collector.shm.reader import RawThread
@@ -365,16 +365,13 @@ class PreloadScan(Scan):
             self._reading.threads, living, self._reading.control.calls
         )
 
-    def build_profiles(self) -> None:
-        self.draft.profiles = self._session.profiles.read(self._reading.now)
-        self.name_profiles()
+    def build_parts(self) -> None:
+        for part in self._session.parts:
+            part.build(self.draft, self._reading)
 
-    def name_profiles(self) -> None:
-        # The resolver expects return addresses.
-        name = self.probes.resolver.frame
-        starts = {region.start for profile in self.draft.profiles for region in profile.regions}
-        names = {start: name(start + 1).function for start in starts}
-        self.draft.profiles = profiles.name_functions(self.draft.profiles, names)
+    def complete_parts(self) -> None:
+        for part in self._session.parts:
+            part.complete(self.draft)
 
     # ---- conclusions ----
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from locktop.collector.analysis.idle.classifier import Classifier
 from locktop.collector.analysis.idle.rules import Rules
 from locktop.collector.errors import LocktopError
+from locktop.collector.extension.discovery import extensions
 from locktop.collector.model import Frame, Kind, Lock
 from locktop.collector.shm import control
 from locktop.collector.shm.call_trees import CallTrees
@@ -20,7 +21,6 @@ from locktop.collector.shm.event_ring import FlightRecorder
 from locktop.collector.shm.layout import LockRow
 from locktop.collector.shm.lock_names import ProgramLockNames
 from locktop.collector.shm.misuse_log import MisuseLog
-from locktop.collector.shm.profiles import ProfileTable
 from locktop.collector.shm.reader import RawThread, Reader
 from locktop.collector.shm.ring_drain import RingDrain
 from locktop.collector.shm.segment import SharedMemory
@@ -32,6 +32,7 @@ from locktop.collector.sources.preload.idle_cache import IdleCache
 from locktop.collector.sources.preload.kept_locks import KeptLocks
 from locktop.collector.sources.preload.lock_builder import LockBuilder
 from locktop.collector.sources.preload.lock_orders import LockOrders
+from locktop.collector.sources.preload.session_part import SessionContext, SessionPart
 from locktop.collector.sources.preload.stack_table import StackFrames
 from locktop.collector.sources.preload.thread_builder import ThreadBuilder
 from locktop.collector.sources.preload.unobserved_locks import UnobservedLocks
@@ -82,9 +83,9 @@ class PreloadSession:
         self.given = ProgramLockNames(memory)
         self.unloaded_code = UnloadedCode(memory)
         self.misuses = MisuseLog(memory, self.clock)
-        self.profiles = ProfileTable(memory, self.clock)
         self.kept_locks = KeptLocks(self.reader, self.frames, self.clock)
         self.calls = CallBuilder(CallTrees(memory, self.clock.now), self.clock, self.frames.site_id)
+        self.parts = _parts(SessionContext(memory, self.clock, resolver))
         self.orders = LockOrders(memory, resolver, of_classes)
         self.rows: dict[int, LockRow] = {}  # of the last scan
         self.idle_cache = IdleCache()
@@ -201,6 +202,12 @@ class PreloadSession:
         self.memory.close()
         self.resolver.close()
         self.python.close()
+
+
+def _parts(context: SessionContext) -> tuple[SessionPart, ...]:
+    """Return the parts that extensions bring."""
+    make = (extension.session_part for extension in extensions())
+    return tuple(session_part(context) for session_part in make if session_part is not None)
 
 
 def _waits(threads: Mapping[int, RawThread]) -> WaitKeys:

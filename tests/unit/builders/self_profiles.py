@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from locktop.collector.model import ProfileBucket, ProfileRegion, ProfileState, SelfProfile
-from locktop.collector.render.profiles.kept_profile import CodeLine, KeptProfile, RegionCode
+from locktop.collector.extensions.profiles.kept_profile import CodeLine, KeptProfile, RegionCode
+from locktop.collector.extensions.profiles.model import (
+    ProfileBucket,
+    ProfileRegion,
+    ProfileState,
+    SelfProfile,
+)
 
 START = 0x5000
 #: x86-64: a loop with a conditional jump; 4 bytes each, but for the last two.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 from msgspec.structs import replace
-from unit.builders import scenarios
+from unit.builders import predicted, scenarios
+from unit.builders.self_profiles import self_profile
 from unit.render.documents.test_snapshot_codec import full
 
 from locktop.collector.errors import LocktopError
@@ -41,6 +42,18 @@ def with_rows(rows: PackedBlame) -> Snapshot:
 def test_a_snapshot_with_a_value_in_every_part_comes_back() -> None:
     made = full()
     assert snapshot_payload.decode(snapshot_payload.encode(made)) == made
+
+
+def test_the_section_of_a_session_part_lies_beside_the_fields_as_in_old_recordings() -> None:
+    profiles = (self_profile({4: 3}, "one"), self_profile({}, "two", 2))
+    made = replace(scenarios.normal(), sections={"profiles": profiles, "whatif": predicted.FOUND})
+    payload = snapshot_payload.encode(made)
+    recorded, _ = msgspec.msgpack.decode(payload, strict=False)
+    assert [profile["name"] for profile in recorded["profiles"]] == ["one", "two"]
+    assert recorded["sections"].keys() == {"whatif"}
+    assert snapshot_payload.decode(payload) == made
+    older = msgspec.msgpack.encode(({**recorded, "profiles": [], "sections": {}}, {}))
+    assert snapshot_payload.decode(older) == scenarios.normal()
 
 
 def test_an_own_payload_is_read_as_one_of_a_stranger() -> None:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from support.seeds import seeds
 from unit.builders import predicted, records, scenarios
 from unit.builders.function_calls import function_calls
+from unit.builders.self_profiles import self_profile
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.extensions.whatif import json_document
@@ -129,7 +130,7 @@ def full() -> Snapshot:
             *made.locks[1:],
         ),
         inside=InsideProfile(5.0, 0.01, 9, 4, 1, 2),
-        sections={"whatif": predicted.FOUND},
+        sections={"whatif": predicted.FOUND, "profiles": (self_profile({4: 3}),)},
         lock_order_unproven=1,
         lock_order=(
             OrderCycle((1, 2), (OrderEdge(1, 2, 4711, 3),)),

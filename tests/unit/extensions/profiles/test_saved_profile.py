@@ -11,8 +11,8 @@ import pytest
 from unit.builders.self_profiles import CODE, START, kept, self_profile
 
 from locktop.collector.errors import LocktopError
-from locktop.collector.render.documents import saved_profile
-from locktop.collector.render.profiles.profile_listing import listing
+from locktop.collector.extensions.profiles import saved_profile
+from locktop.collector.extensions.profiles.profile_listing import listing
 
 KEPT = kept(self_profile({0: 5, 8: 2}, elsewhere=3, lost=1, threads=2, ran_s=1.5))
 

@@ -9,11 +9,11 @@ from msgspec.structs import replace
 from unit.builders.self_profiles import CODE, START, kept, self_profile
 
 from locktop.collector.errors import LocktopError
-from locktop.collector.model import ProfileRegion
-from locktop.collector.render.profiles.instructions import instructions
-from locktop.collector.render.profiles.kept_profile import profile_named
-from locktop.collector.render.profiles.profile_listing import Listing, listing
-from locktop.collector.render.text import self_profile as text
+from locktop.collector.extensions.profiles import text_report as text
+from locktop.collector.extensions.profiles.instructions import instructions
+from locktop.collector.extensions.profiles.kept_profile import profile_named
+from locktop.collector.extensions.profiles.model import ProfileRegion
+from locktop.collector.extensions.profiles.profile_listing import Listing, listing
 
 
 def rows(found: Listing) -> dict[int, tuple[int, ...]]:

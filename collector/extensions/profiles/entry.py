@@ -1,4 +1,4 @@
-"""The profiles of a program's own code in the document of a snapshot (snapshot_document.py)."""
+"""The profiles in the document of a snapshot (render/documents/snapshot_document.py)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Struct
 
-from locktop.collector.model import ProfileState
+from locktop.collector.extensions.profiles.model import ProfileState
 from locktop.collector.render.documents.snapshot_fields import (
     NO_ADDRESS,
     Address,

@@ -14,15 +14,16 @@ from textual.binding import BindingType
 from textual.containers import Container
 
 from locktop.collector.errors import LocktopError
-from locktop.collector.model import SelfProfile, Snapshot
+from locktop.collector.extensions.profiles.formats import PROFILE_FORMATS
+from locktop.collector.extensions.profiles.kept_profile import KeptProfile
+from locktop.collector.extensions.profiles.model import NAME, SelfProfile, profiles_of
+from locktop.collector.extensions.profiles.profile_listing import Listing, listing
+from locktop.collector.extensions.profiles.words import profile_name
+from locktop.collector.model import Snapshot
 from locktop.collector.render import files
-from locktop.collector.render.formats import PROFILE_FORMATS
-from locktop.collector.render.profiles.kept_profile import KeptProfile
-from locktop.collector.render.profiles.profile_listing import Listing, listing
-from locktop.collector.render.words.self_profile import profile_name
 from locktop.tui.bindings import bindings
-from locktop.tui.screen_actions import PROFILES
-from locktop.tui.views.profile_list import listing_lines, profile_columns
+from locktop.tui.extensions.profiles.columns import listing_lines, profile_columns
+from locktop.tui.extensions.profiles.screen_actions import SCREEN_ACTIONS
 from locktop.tui.views.styled_line import cut, make_line
 from locktop.tui.views.table import lay_out
 from locktop.tui.widgets.details import Details
@@ -35,8 +36,9 @@ _ERROR_S = 15.0
 class ProfilesScreen(OneListScreen):
     """A list of profiles over the buckets of the chosen ones."""
 
-    SCREEN = PROFILES
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings(*PROFILES.actions)]
+    SCREEN = SCREEN_ACTIONS
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(*SCREEN_ACTIONS.actions)]
+    view_name = NAME
 
     def __init__(self, snapshot: Snapshot, *, reads_code: bool) -> None:
         """Make the screen.
@@ -45,7 +47,7 @@ class ProfilesScreen(OneListScreen):
             snapshot: the one to begin with.
             reads_code: whether the process runs here, so that its code can be read.
         """
-        super().__init__("profiles")
+        super().__init__(NAME)
         self._snapshot = snapshot
         self._reads_code = reads_code
         self._first: int | None = None  # the number of profile A of a contrast
@@ -54,7 +56,8 @@ class ProfilesScreen(OneListScreen):
 
     def compose_body(self) -> ComposeResult:
         """The list over the buckets."""
-        with Container(id="profiles-body"):
+        self._list.styles.height, self._buckets.styles.height = "2fr", "5fr"
+        with Container():
             yield self._list
             yield self._buckets
 
@@ -64,7 +67,7 @@ class ProfilesScreen(OneListScreen):
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Show a newer snapshot of the same process: the counts go on."""
         self._snapshot = snapshot
-        newer = {_key(profile): profile for profile in snapshot.profiles}
+        newer = {_key(profile): profile for profile in profiles_of(snapshot)}
         self._visible = tuple(
             replace(kept, profile=newer.get(_key(kept.profile), kept.profile))
             for kept in self._visible
@@ -82,7 +85,7 @@ class ProfilesScreen(OneListScreen):
         words = self.filter_words.lower()
         visible = {
             profile.number: profile
-            for profile in self._snapshot.profiles
+            for profile in profiles_of(self._snapshot)
             if words in profile_name(profile).lower() or words in profile.source
         }
         table = lay_out(profile_columns(), self._list.size.width)
@@ -103,7 +106,7 @@ class ProfilesScreen(OneListScreen):
 
     def _profile(self, number: int | None) -> SelfProfile | None:
         return next(
-            (profile for profile in self._snapshot.profiles if profile.number == number), None
+            (profile for profile in profiles_of(self._snapshot) if profile.number == number), None
         )
 
     def _draw_buckets(self) -> None:
@@ -203,14 +206,14 @@ class ProfilesScreen(OneListScreen):
 def _kept(snapshot: Snapshot, profile: SelfProfile, is_here: bool) -> KeptProfile:
     """Return a profile with its code, if the process runs here. Raises LocktopError."""
     # Here, for the first screen must not wait for this import.
-    from locktop.collector.render.profiles import profiled_code
+    from locktop.collector.extensions.profiles import profiled_code
 
     read = profiled_code.profile_with_code if is_here else profiled_code.profile_without_code
     return read(snapshot, profile)
 
 
 def _save_profile(snapshot: Snapshot, profile: SelfProfile, is_here: bool, name: str) -> Path:
-    from locktop.collector.render.documents import saved_profile
+    from locktop.collector.extensions.profiles import saved_profile
 
     data = saved_profile.encode(_kept(snapshot, profile, is_here))
     return files.save_new(name, ".json", data)

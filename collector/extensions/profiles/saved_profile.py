@@ -12,13 +12,8 @@ import msgspec
 from msgspec import Struct
 
 from locktop.collector.errors import LocktopError
-from locktop.collector.linux.regular_file import open_regular
-from locktop.collector.model import SelfProfile
-from locktop.collector.render.documents import snapshot_codec
-from locktop.collector.render.documents.snapshot_fields import Address, Count, meaning
-from locktop.collector.render.documents.snapshot_profiles import SelfProfileEntry
-from locktop.collector.render.files import words
-from locktop.collector.render.profiles.kept_profile import (
+from locktop.collector.extensions.profiles.entry import SelfProfileEntry
+from locktop.collector.extensions.profiles.kept_profile import (
     MAX_CODE,
     MAX_LINES,
     CodeLine,
@@ -26,6 +21,11 @@ from locktop.collector.render.profiles.kept_profile import (
     RegionCode,
     check,
 )
+from locktop.collector.extensions.profiles.model import SelfProfile
+from locktop.collector.linux.regular_file import open_regular
+from locktop.collector.render.documents import snapshot_codec
+from locktop.collector.render.documents.snapshot_fields import Address, Count, meaning
+from locktop.collector.render.files import words
 
 FORMAT: Literal["locktop.profile"] = "locktop.profile"
 VERSION = 1

@@ -6,15 +6,15 @@ from typing import Any
 
 import msgspec
 
-from locktop.collector.model import ProfileState, SelfProfile
-from locktop.collector.render.documents import snapshot_codec
-from locktop.collector.render.documents.saved_profile import profile_entry
-from locktop.collector.render.documents.snapshot_profiles import (
+from locktop.collector.extensions.profiles.entry import (
     ProfileRegionEntry,
     SelfProfileEntry,
 )
-from locktop.collector.render.profiles.kept_profile import CodeLine, KeptProfile
-from locktop.collector.render.profiles.profile_listing import BucketRow, Listing
+from locktop.collector.extensions.profiles.kept_profile import CodeLine, KeptProfile
+from locktop.collector.extensions.profiles.model import ProfileState, SelfProfile
+from locktop.collector.extensions.profiles.profile_listing import BucketRow, Listing
+from locktop.collector.extensions.profiles.saved_profile import profile_entry
+from locktop.collector.render.documents import snapshot_codec
 
 FORMAT = "locktop.profile_report"
 LIST_FORMAT = "locktop.profiles"

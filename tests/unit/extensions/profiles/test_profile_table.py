@@ -10,10 +10,10 @@ import pytest
 from support.shared_file import SharedFile, monotonic_clock
 
 from locktop.collector.errors import LocktopError
-from locktop.collector.model import ProfileBucket, ProfileState, SelfProfile
+from locktop.collector.extensions.profiles import profile_table
+from locktop.collector.extensions.profiles.model import ProfileBucket, ProfileState, SelfProfile
+from locktop.collector.extensions.profiles.profile_table import ProfileTable
 from locktop.collector.native import lib
-from locktop.collector.shm import profiles
-from locktop.collector.shm.profiles import ProfileTable
 from locktop.collector.shm.segment import SharedMemory
 
 START = 0x5500
@@ -135,7 +135,7 @@ def test_more_profiles_than_there_may_be_are_damage(tmp_path: Path) -> None:
 def test_the_buckets_with_the_fewest_samples_are_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(profiles, "MAX_BUCKETS", 3)
+    monkeypatch.setattr(profile_table, "MAX_BUCKETS", 3)
     file = SharedFile()
     file.add_profile([(START, 24)], [1, 100, 0, 1, 60, 9])
     (found,) = read(file, tmp_path)
@@ -194,7 +194,7 @@ def test_many_profiles_of_the_same_counts_are_damage(tmp_path: Path) -> None:
 def test_all_profiles_together_have_a_bounded_number_of_buckets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(profiles, "MAX_ALL_BUCKETS", 3)
+    monkeypatch.setattr(profile_table, "MAX_ALL_BUCKETS", 3)
     file = SharedFile()
     for _ in range(2):
         file.add_profile([(START, 8)], [4, 1])

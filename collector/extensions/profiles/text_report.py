@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from locktop.collector.model import SelfProfile
-from locktop.collector.render.profiles.kept_profile import CodeLine, KeptProfile
-from locktop.collector.render.profiles.profile_listing import BucketRow, Listing
-from locktop.collector.render.words import self_profile as words
+from locktop.collector.extensions.profiles import words
+from locktop.collector.extensions.profiles.kept_profile import CodeLine, KeptProfile
+from locktop.collector.extensions.profiles.model import SelfProfile
+from locktop.collector.extensions.profiles.profile_listing import BucketRow, Listing
 from locktop.collector.render.words import units
 
 #: Rows of a text. Those with the fewest samples are left out first.

@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 from msgspec import Struct
 
-from locktop.collector.model.kinds import ProfileState
+from locktop.collector.model import Snapshot
+
+#: The name of the extension: the key of the profiles in ``Snapshot.sections``.
+NAME = "profiles"
+
+
+class ProfileState(StrEnum):
+    """Whether a profile that the program makes of itself runs, or why it does not."""
+
+    STOPPED = "stopped"
+    RUNNING = "running"
+    UNLOADED = "unloaded"  # dlclose() removed code of a region
+    TAKEN_OVER = "taken over"  # the program installed a handler for the profile's signal
 
 
 class ProfileRegion(Struct, frozen=True, gc=False):
@@ -48,3 +62,9 @@ class SelfProfile(Struct, frozen=True, gc=False):
     threads_left_out: int = 0  # threads that could not be sampled
     buckets_left_out: int = 0
     ran_s: float = 0.0  # time between starts and stops
+
+
+def profiles_of(snapshot: Snapshot) -> tuple[SelfProfile, ...]:
+    """Return the profiles of a snapshot, in the order of their numbers."""
+    profiles: tuple[SelfProfile, ...] = snapshot.sections.get(NAME, ())
+    return profiles

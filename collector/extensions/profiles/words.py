@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from locktop.collector.model import ProfileRegion, SelfProfile
+from locktop.collector.extensions.profiles.model import ProfileRegion, SelfProfile
 from locktop.collector.render.words import units
 from locktop.collector.render.words.plot import bar
 

@@ -7,14 +7,19 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from locktop.collector.errors import LocktopError
-from locktop.collector.model import ProfileRegion
-from locktop.collector.render.profiles.instructions import (
+from locktop.collector.extensions.profiles.instructions import (
     WITHOUT_CAPSTONE,
     Instruction,
     can_disassemble,
     instructions,
 )
-from locktop.collector.render.profiles.kept_profile import CodeLine, KeptProfile, counts, position
+from locktop.collector.extensions.profiles.kept_profile import (
+    CodeLine,
+    KeptProfile,
+    counts,
+    position,
+)
+from locktop.collector.extensions.profiles.model import ProfileRegion
 
 
 class ListedInstruction(Struct, frozen=True, gc=False):

@@ -5,12 +5,15 @@ from __future__ import annotations
 from itertools import islice
 from typing import NamedTuple
 
-from msgspec.structs import replace
-
-from locktop.collector.model import ProfileBucket, ProfileRegion, ProfileState, SelfProfile
+from locktop.collector.extensions.profiles import layout
+from locktop.collector.extensions.profiles.model import (
+    ProfileBucket,
+    ProfileRegion,
+    ProfileState,
+    SelfProfile,
+)
 from locktop.collector.native import ffi, lib
 from locktop.collector.sanitize import clean
-from locktop.collector.shm import layout
 from locktop.collector.shm.clock import Clock
 from locktop.collector.shm.segment import GrowingArray, SharedMemory
 
@@ -203,18 +206,3 @@ def _locate_buckets(
         address = regions[region].start + (row.index - first) * bucket_size
         buckets.append(ProfileBucket(address=address, count=row.count))
     return tuple(buckets)
-
-
-def name_functions(
-    profiles: tuple[SelfProfile, ...], names: dict[int, str]
-) -> tuple[SelfProfile, ...]:
-    """Return the profiles with the functions of their regions. ``names``: by address."""
-    return tuple(
-        replace(
-            profile,
-            regions=tuple(
-                replace(region, function=names.get(region.start, "")) for region in profile.regions
-            ),
-        )
-        for profile in profiles
-    )

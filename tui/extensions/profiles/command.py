@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from locktop.collector.render.formats import PROFILE_FORMATS, PROFILE_LIST_FORMATS
+from locktop.collector.extensions.profiles.formats import PROFILE_FORMATS, PROFILE_LIST_FORMATS
 from locktop.tui.commands import options, recorded
 from locktop.tui.commands.output import add_format, add_output, destination, text_width, write
 
 if TYPE_CHECKING:
-    from locktop.collector.model import SelfProfile, Snapshot
-    from locktop.collector.render.profiles.kept_profile import KeptProfile
+    from locktop.collector.extensions.profiles.kept_profile import KeptProfile
+    from locktop.collector.extensions.profiles.model import SelfProfile
+    from locktop.collector.model import Snapshot
 
 NAME = "profile"
 HELP = "profiles that a program makes of its own code, also two beside each other"
@@ -64,12 +64,13 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _list(arguments: argparse.Namespace) -> int:
     from locktop.collector.errors import LocktopError
+    from locktop.collector.extensions.profiles.model import profiles_of
 
     if (arguments.pid is None) == (arguments.file is None):
         raise LocktopError("profile list needs one of -p PID and FILE")
     path = destination(arguments)
     if arguments.pid is not None:
-        profiles = _scanned(arguments.pid, arguments).profiles
+        profiles = profiles_of(_scanned(arguments.pid, arguments))
     else:
         profiles = _profiles_of(arguments.file, arguments)
     write(PROFILE_LIST_FORMATS.render(arguments.format, profiles, text_width()), path, arguments)
@@ -78,7 +79,7 @@ def _list(arguments: argparse.Namespace) -> int:
 
 def _save(arguments: argparse.Namespace) -> int:
     from locktop.collector.errors import LocktopError
-    from locktop.collector.render.documents import saved_profile
+    from locktop.collector.extensions.profiles import saved_profile
 
     if arguments.output is None:
         raise LocktopError("profile save needs -o FILE; - is the standard output")
@@ -90,7 +91,7 @@ def _save(arguments: argparse.Namespace) -> int:
 
 def _show(arguments: argparse.Namespace) -> int:
     from locktop.collector.errors import LocktopError
-    from locktop.collector.render.profiles.profile_listing import listing
+    from locktop.collector.extensions.profiles.profile_listing import listing
 
     names = arguments.profiles
     if len(names) > 2:
@@ -105,16 +106,6 @@ def _show(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def contrast_of(pid: int, names: Sequence[str], arguments: argparse.Namespace) -> str:
-    """Return profiles of a process beside each other as text. Raises LocktopError."""
-    from locktop.collector.render.profiles.profile_listing import listing
-    from locktop.collector.render.text import self_profile
-
-    snapshot = _scanned(pid, arguments)
-    result = listing([_live(snapshot, name) for name in names])
-    return self_profile.render(result, text_width())
-
-
 def _scanned(pid: int, arguments: argparse.Namespace) -> Snapshot:
     source = options.attached(pid, arguments)
     try:
@@ -124,20 +115,22 @@ def _scanned(pid: int, arguments: argparse.Namespace) -> Snapshot:
 
 
 def _live(snapshot: Snapshot, name: str) -> KeptProfile:
-    from locktop.collector.render.profiles.kept_profile import profile_named
-    from locktop.collector.render.profiles.profiled_code import profile_with_code
+    from locktop.collector.extensions.profiles.kept_profile import profile_named
+    from locktop.collector.extensions.profiles.model import profiles_of
+    from locktop.collector.extensions.profiles.profiled_code import profile_with_code
 
     process = snapshot.process
-    profile = profile_named(snapshot.profiles, name, f"{process.comm} {process.pid}")
+    profile = profile_named(profiles_of(snapshot), name, f"{process.comm} {process.pid}")
     return profile_with_code(snapshot, profile)
 
 
 def _kept_profile(text: str, arguments: argparse.Namespace) -> KeptProfile:
     """Return a saved profile, or the profile of a snapshot: SNAPSHOT:NAME."""
     from locktop.collector.errors import LocktopError
-    from locktop.collector.render.documents import saved_profile
-    from locktop.collector.render.profiles.kept_profile import profile_named
-    from locktop.collector.render.profiles.profiled_code import profile_without_code
+    from locktop.collector.extensions.profiles import saved_profile
+    from locktop.collector.extensions.profiles.kept_profile import profile_named
+    from locktop.collector.extensions.profiles.model import profiles_of
+    from locktop.collector.extensions.profiles.profiled_code import profile_without_code
 
     path, colon, name = text.rpartition(":")
     if not colon or os.path.lexists(text):
@@ -151,17 +144,18 @@ def _kept_profile(text: str, arguments: argparse.Namespace) -> KeptProfile:
         what = "is no profile of locktop; of a snapshot name a profile"
         raise LocktopError(f"{path} {what}, {path}:NAME")
     snapshot = _snapshot_of(path, arguments)
-    return profile_without_code(snapshot, profile_named(snapshot.profiles, name, path))
+    return profile_without_code(snapshot, profile_named(profiles_of(snapshot), name, path))
 
 
 def _profiles_of(path: str, arguments: argparse.Namespace) -> tuple[SelfProfile, ...]:
-    from locktop.collector.render.documents import saved_profile
+    from locktop.collector.extensions.profiles import saved_profile
+    from locktop.collector.extensions.profiles.model import profiles_of
 
     if not recorded.is_recording(path):
         data = saved_profile.read_file(path)
         if saved_profile.is_saved_profile(data):
             return (saved_profile.parse(data, path).profile,)
-    return _snapshot_of(path, arguments).profiles
+    return profiles_of(_snapshot_of(path, arguments))
 
 
 def _snapshot_of(path: str, arguments: argparse.Namespace) -> Snapshot:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import platform
 
 from locktop.collector.errors import LocktopError
-from locktop.collector.linux import process_memory
-from locktop.collector.model import Frame, ProfileState, SelfProfile, Snapshot
-from locktop.collector.render.profiles.instructions import instructions
-from locktop.collector.render.profiles.kept_profile import (
+from locktop.collector.extensions.profiles.instructions import instructions
+from locktop.collector.extensions.profiles.kept_profile import (
     MAX_CODE,
     MAX_LINES,
     CodeLine,
@@ -18,6 +16,9 @@ from locktop.collector.render.profiles.kept_profile import (
     counts,
     position,
 )
+from locktop.collector.extensions.profiles.model import ProfileState, SelfProfile
+from locktop.collector.linux import process_memory
+from locktop.collector.model import Frame, Snapshot
 from locktop.collector.symbols.resolver import Resolver
 
 #: Debug information of a large program may take some seconds.

@@ -13,11 +13,12 @@ from support.feed import HandFeed
 from unit.builders import scenarios
 from unit.builders.self_profiles import self_profile
 
-from locktop.collector.model import ProfileRegion, Snapshot
-from locktop.collector.render.documents import saved_profile
+from locktop.collector.extensions.profiles import saved_profile
+from locktop.collector.extensions.profiles.model import ProfileRegion
+from locktop.collector.model import Snapshot
 from locktop.tui.app import LocktopApp
+from locktop.tui.extensions.profiles.screen import ProfilesScreen
 from locktop.tui.screens.monitor import MonitorScreen
-from locktop.tui.screens.profiles import ProfilesScreen
 
 RANDOM = self_profile({4: 30, 8: 10}, "random", 1)
 SORTED = self_profile({4: 2, 16: 5}, "sorted", 2)
@@ -25,7 +26,7 @@ OTHER = self_profile({}, "other", 3, regions=(ProfileRegion(start=0x7000, size=6
 
 
 def snapshot(*profiles: object) -> Snapshot:
-    return replace(scenarios.normal(), profiles=tuple(profiles))
+    return replace(scenarios.normal(), sections={"profiles": tuple(profiles)})
 
 
 @asynccontextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from locktop.collector.errors import LocktopError
-from locktop.collector.model import SelfProfile
+from locktop.collector.extensions.profiles.model import SelfProfile
 
 #: Bytes of the code of one profile that are kept. Larger regions have counts and lines alone.
 MAX_CODE = 256 << 10

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from locktop.collector.model import SelfProfile
-from locktop.collector.render.profiles.profile_listing import Listing
-from locktop.collector.render.text import self_profile as text
-from locktop.collector.render.words import self_profile as words
+from locktop.collector.extensions.profiles import text_report as text
+from locktop.collector.extensions.profiles import words
+from locktop.collector.extensions.profiles.model import SelfProfile
+from locktop.collector.extensions.profiles.profile_listing import Listing
 from locktop.tui.views.cells import exact, fit_right
 from locktop.tui.views.styled_line import Line, make_line
 from locktop.tui.views.table import Cell, Column
