@@ -35,7 +35,6 @@ ACTIONS: dict[str, Action] = {
     "idle": Action("idle", "show or hide rows that only wait for work", "idle"),
     "callers": Action("callers", "where the waiting comes from: callers", "callers"),
     "inside": Action("view('inside')", "what runs inside the chosen lock, by samples", "inside"),
-    "calls": Action("view('calls')", "function calls of an instrumented program", "calls"),
     "timeline": Action("timeline", "what each thread did when, and who woke whom", "time line"),
     "heat_map": Action("heat_map", "when the waiting was: choose spans, compare them"),
     "level": Action("level", "how much the library does in the program", "level"),

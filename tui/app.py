@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from locktop.collector.errors import LocktopError
+from locktop.collector.render.formats import CALL_TREE_FORMATS, ResultFormats
 from locktop.tui.feed import SnapshotFeed
 from locktop.tui.frame_pacer import Pacer
 from locktop.tui.input_options import DEFAULT_INPUT, InputOptions
@@ -41,7 +42,7 @@ class LocktopApp(ThemedApp[int]):
         leave_running: Callable[[], None] | None = None,
         moments: Moments | None = None,
         is_replay: bool = False,
-        shows_calls: bool = False,
+        first_view: str = "",
         start: ScreenStart | None = None,
         input_options: InputOptions = DEFAULT_INPUT,
         environ: Mapping[str, str] = os.environ,
@@ -59,7 +60,7 @@ class LocktopApp(ThemedApp[int]):
                 None: the app does not ask.
             moments: the memory of the process, or a recording; None: nothing is kept.
             is_replay: whether there is a recording and no process.
-            shows_calls: begin with the function calls.
+            first_view: begin with this view of an extension.
             start: what the screen shows at first; None: the list of locks.
             input_options: the keys and the mouse.
             environ: the environment variables.
@@ -80,8 +81,8 @@ class LocktopApp(ThemedApp[int]):
         )
         if call_tree is not None:
             self._monitor.begins_with = partial(self._monitor.action_callers, *call_tree)
-        elif shows_calls:
-            self._monitor.begins_with = partial(self._monitor.action_view, "calls")
+        elif first_view:
+            self._monitor.begins_with = partial(self._monitor.action_view, first_view)
         elif start.view != "locks":
             self._monitor.begins_with = partial(self._monitor.go, start.view)
 
@@ -141,6 +142,7 @@ class CallTreeApp(ThemedApp[int]):
         *,
         weight: Weight | None = None,
         idle: bool = False,
+        formats: ResultFormats[...] = CALL_TREE_FORMATS,
         input_options: InputOptions = DEFAULT_INPUT,
         environ: Mapping[str, str] = os.environ,
         now: Callable[[], float] = time.monotonic,
@@ -151,6 +153,7 @@ class CallTreeApp(ThemedApp[int]):
             profile: what the file has.
             weight: one of the profile's weights, None for its first.
             idle: whether to show waits for work.
+            formats: see CallTreeScreen.
             input_options: see LocktopApp.
         """
         from locktop.tui.screens.call_tree import CallTreeScreen
@@ -159,7 +162,9 @@ class CallTreeApp(ThemedApp[int]):
             return cut(make_line((f" {profile.title}", "strong")), width)
 
         super().__init__(theme, Meter(), environ, input_options)
-        self._call_tree = CallTreeScreen(profile, title, weight=weight, idle=idle, now=now)
+        self._call_tree = CallTreeScreen(
+            profile, title, weight=weight, idle=idle, formats=formats, now=now
+        )
 
     def get_default_screen(self) -> CallTreeScreen:
         """The call tree is the only screen."""

@@ -17,7 +17,6 @@ from locktop.collector.extension.discovery import installed
 from locktop.tui.commands import (
     attach,
     callers,
-    calls,
     check,
     config,
     ctl,
@@ -49,7 +48,6 @@ _COMMANDS = (
     top,
     snapshot,
     callers,
-    calls,
     timeline,
     check,
     doctor,

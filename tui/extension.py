@@ -23,12 +23,29 @@ class SnapshotOption:
 
     Args:
         help: what it adds.
-        load: returns the module that does so.
+        load: returns the module that does so. None: the scans do, for the section is on request
+            alone (Source.want_section).
     """
 
-    def __init__(self, help: str, load: Callable[[], SnapshotSource]) -> None:
+    def __init__(self, help: str, load: Callable[[], SnapshotSource] | None = None) -> None:
         self.help = help
         self.load = load
+
+
+class ControlSwitch:
+    """An option ``--NAME on|off`` of ``locktop ctl``.
+
+    Args:
+        help: what it switches on and off in a process.
+        about: a sentence for the description of the command.
+        switch: does so in the process with a pid; returns a line for the user. May raise
+            LocktopError.
+    """
+
+    def __init__(self, help: str, about: str, switch: Callable[[int, bool], str]) -> None:
+        self.help = help
+        self.about = about
+        self.switch = switch
 
 
 class ScreenExtension(Extension):
@@ -38,6 +55,7 @@ class ScreenExtension(Extension):
         name: see Extension, as for ``parts``.
         commands: returns the commands.
         snapshot_option: the option of ``locktop snapshot`` with the name of the extension.
+        control_switch: the option of ``locktop ctl`` with the name of the extension.
         monitor_key: returns the key of the monitor that opens a view.
         parts: other arguments of Extension.
     """
@@ -48,12 +66,14 @@ class ScreenExtension(Extension):
         *,
         commands: Callable[[], Sequence[Command]] | None = None,
         snapshot_option: SnapshotOption | None = None,
+        control_switch: ControlSwitch | None = None,
         monitor_key: Callable[[], MonitorKey] | None = None,
         **parts: Any,
     ) -> None:
         super().__init__(name, **parts)
         self.commands = commands
         self.snapshot_option = snapshot_option
+        self.control_switch = control_switch
         self.monitor_key = monitor_key
 
 

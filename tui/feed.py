@@ -41,8 +41,8 @@ class SnapshotFeed(Protocol):
         ``tid`` 0 is no thread. Returns at once.
         """
 
-    def want_calls(self, wanted: bool) -> None:
-        """Have the function calls in the snapshots, from the next scan on. Returns at once."""
+    def want_section(self, name: str, wanted: bool) -> None:
+        """Have a section that is on request alone, from the next scan on. Returns at once."""
 
     def set_reading_names(self, wanted: bool) -> None:
         """Read names, or read no more. Returns at once."""
@@ -124,8 +124,8 @@ class PollerFeed:
     def follow(self, tid: int, locks: Collection[int]) -> None:
         self._source.follow(tid, locks)
 
-    def want_calls(self, wanted: bool) -> None:
-        self._source.want_calls(wanted)
+    def want_section(self, name: str, wanted: bool) -> None:
+        self._source.want_section(name, wanted)
 
     def set_reading_names(self, wanted: bool) -> None:
         self._source.set_reading_names(wanted)
@@ -198,7 +198,7 @@ class ReplayFeed:
     def follow(self, tid: int, locks: Collection[int]) -> None:
         pass
 
-    def want_calls(self, wanted: bool) -> None:
+    def want_section(self, name: str, wanted: bool) -> None:
         """See SnapshotFeed. A recording has what was recorded."""
 
     def set_reading_names(self, wanted: bool) -> None:

@@ -38,7 +38,6 @@ MONITOR = ScreenActions(
         "idle",
         "callers",
         "inside",
-        "calls",
         "timeline",
         "heat_map",
         *_EXTENSIONS,

@@ -66,7 +66,7 @@ def baseline_of(snapshot: Snapshot, earlier: Snapshot) -> Snapshot:
     """Return ``earlier``; a scan without figures if ``earlier`` shows a former program."""
     if is_same_program(snapshot, earlier):
         return earlier
-    return replace(snapshot, duration_s=0.0, lost_events=0, threads=(), locks=(), calls=())
+    return replace(snapshot, duration_s=0.0, lost_events=0, threads=(), locks=(), sections={})
 
 
 # ---- locks ----

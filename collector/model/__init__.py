@@ -12,7 +12,6 @@ from locktop.collector.model.blocking import (
     BlockingTree,
     BlockingWaiter,
 )
-from locktop.collector.model.calls import CallNode, CallTree
 from locktop.collector.model.deadlock_report import (
     Avoidance,
     DeadlockReport,
@@ -136,8 +135,6 @@ __all__ = [
     "BlockingRoot",
     "BlockingTree",
     "BlockingWaiter",
-    "CallNode",
-    "CallTree",
     "Confidence",
     "Contents",
     "Deadlock",

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from locktop.collector.model.calls import CallTree
 from locktop.collector.model.findings import (
     Deadlock,
     Event,
@@ -95,8 +94,6 @@ class Contents(Struct):
     #: False: watching began after the program did. Earlier holds and waits are unknown.
     complete: bool = True
     notes: tuple[str, ...] = ()  # messages for the user, one line each
-    #: Function calls by thread, in order of tid, then those of ended threads; on request alone.
-    calls: tuple[CallTree, ...] = ()
     #: The counters are those of a session of so many seconds; None: since the process started.
     session_s: float | None = None
     #: By tid: the idle rule that classified the thread's wait.
@@ -128,7 +125,7 @@ class Contents(Struct):
         return frozenset(edge.waits_for for deadlock in self.deadlocks for edge in deadlock.cycle)
 
     def stack_ids(self) -> set[int]:
-        """Return the ids of all stacks that the contents refer to."""
+        """Return the ids of all stacks that the contents refer to, but for those of sections."""
         ids = {
             wait.stack if (wait := thread.waiting_for) is not None else thread.stack
             for thread in self.threads
@@ -148,7 +145,6 @@ class Contents(Struct):
             entry.stack for lock in self.locks if lock.inside for entry in lock.inside.stacks
         )
         ids.update(taker.stack for taker in self._unit_takers())
-        ids.update(node.function for tree in self.calls for node in tree.nodes)
         ids.discard(0)
         return ids
 

@@ -10,8 +10,8 @@ from types import FrameType
 from locktop.collector.errors import LocktopError
 from locktop.collector.linux.signal_wakeup import SignalWakeup
 from locktop.collector.model import Snapshot
-from locktop.collector.recording.recorded_calls import RecordedCalls
 from locktop.collector.recording.recorder import Recorder
+from locktop.collector.recording.requested_sections import RequestedSections
 from locktop.collector.recording.second_signal import SecondSignal
 from locktop.collector.render.snapshot_signal import SnapshotSignal
 from locktop.collector.sources.base import Source
@@ -28,7 +28,7 @@ class RecordLoop:
     def __init__(self, source: Source, recorder: Recorder, say: Callable[[str], object]) -> None:
         """``say`` prints a line for the user."""
         self._source = source
-        self._calls = RecordedCalls(source)
+        self._scans = RequestedSections(source)
         self._recorder = recorder
         self._say = say
         self._wakeup = SignalWakeup()
@@ -80,7 +80,7 @@ class RecordLoop:
         while True:
             began = time.monotonic()
             is_last = self._signal is not None or (end is not None and began >= end)
-            snapshot = self._calls.scan(resolve=is_last)
+            snapshot = self._scans.scan(resolve=is_last)
             self._recorder.add(snapshot)
             if self._recorder.problem:
                 return ""

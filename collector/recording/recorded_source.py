@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Snapshot
 from locktop.collector.model.inside import RATE
-from locktop.collector.recording.recorded_calls import RecordedCalls
 from locktop.collector.recording.recorder import Recorder
+from locktop.collector.recording.requested_sections import RequestedSections
 from locktop.collector.shm.ring_drain import FIRST_CALLS, RingDrain
 from locktop.collector.sources.base import OngoingWait, Source
 
@@ -28,11 +28,11 @@ class RecordedSource:
         self._recorder = recorder
         self._last: Snapshot | None = None
         self._is_closed = False
-        self._calls = RecordedCalls(source)
+        self._scans = RequestedSections(source)
 
     def scan(self, resolve: bool = False) -> Snapshot:
         """See Source. The snapshot says why the recording ended early."""
-        snapshot = self._calls.scan(resolve)
+        snapshot = self._scans.scan(resolve)
         if snapshot is not self._last:
             with contextlib.suppress(LocktopError):  # ``problem`` has the reason
                 self._recorder.add(snapshot)
@@ -54,9 +54,9 @@ class RecordedSource:
     def set_reading_names(self, wanted: bool) -> None:
         """See Source. The recorder has read the names."""
 
-    def want_calls(self, wanted: bool) -> None:
-        """See Source. The recording has them from time to time in any case."""
-        self._calls.is_wanted = wanted
+    def want_section(self, name: str, wanted: bool) -> None:
+        """See Source. The recording has it from time to time in any case."""
+        self._scans.want_section(name, wanted)
 
     def set_level(self, name: str) -> str:
         return self._source.set_level(name)

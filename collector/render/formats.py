@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from locktop.collector.model import Lock, Snapshot
     from locktop.collector.model.diagnosis import Diagnosis
     from locktop.collector.render.profiles.call_tree import Step
-    from locktop.collector.render.profiles.calls_profile import CallsProfile
     from locktop.collector.render.profiles.profile import Profile, Weight
 
 P = ParamSpec("P")
@@ -184,30 +183,6 @@ FINDING_FORMATS = ResultFormats(
 )
 
 
-# ---- function calls: `locktop calls` ----
-
-
-def _calls_text(profile: CallsProfile, flat: bool, width: int = WIDTH) -> bytes:
-    from locktop.collector.render.files import encoded
-    from locktop.collector.render.text import calls
-
-    return encoded(calls.render(profile, flat, width))
-
-
-def _calls_json(profile: CallsProfile, flat: bool, width: int = WIDTH) -> bytes:
-    from locktop.collector.render import files
-    from locktop.collector.render.documents import calls_json
-
-    return files.encoded_json(calls_json.document(profile, flat))
-
-
-#: With ``flat`` the tree is left out.
-CALLS_FORMATS = ResultFormats(
-    OutputFormat("text", ".txt", _calls_text, about="text (the default)", is_prose=True),
-    OutputFormat("json", ".json", _calls_json, about="json"),
-)
-
-
 # ---- the call tree, or the butterfly of one step: `locktop callers`, and its screen ----
 
 
@@ -215,13 +190,10 @@ def _tree_text(
     profile: Profile, weight: Weight, idle: bool, step: Step | None, width: int = WIDTH
 ) -> bytes:
     from locktop.collector.render.files import encoded
-    from locktop.collector.render.profiles.calls_profile import CallsProfile
     from locktop.collector.render.text import call_tree
 
     if step is not None:
         return encoded(call_tree.render_butterfly(profile, weight, step, idle, width))
-    if isinstance(profile, CallsProfile):
-        return _calls_text(profile, False, width)
     return encoded(call_tree.render_tree(profile, weight, idle, width))
 
 
@@ -230,10 +202,7 @@ def _tree_json(
 ) -> bytes:
     from locktop.collector.render import files
     from locktop.collector.render.documents import call_tree_json
-    from locktop.collector.render.profiles.calls_profile import CallsProfile
 
-    if step is None and isinstance(profile, CallsProfile):
-        return _calls_json(profile, False, width)
     return files.encoded_json(call_tree_json.document(profile, weight, idle, step))
 
 

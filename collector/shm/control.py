@@ -110,32 +110,6 @@ def set_level(memory: SharedMemory, name: str) -> str:
     return level_name(control)
 
 
-def set_calls(memory: SharedMemory, wanted: bool) -> bool:
-    """Let the hooks count function calls, or not.
-
-    Returns: whether they did before.
-    Raises: LocktopError when the file is not writable.
-    """
-    try:
-        page = ControlPage(memory)
-    except OSError as error:
-        raise LocktopError(f"cannot set the calls: {write_refusal(memory, error)}") from error
-    try:
-        before = page.read().calls
-        if counts_calls(before) is not wanted:
-            page.put("calls", (((before >> 8) + 1) & 0xFFFFFF) << 8 | wanted)
-    except OSError as error:
-        raise LocktopError(f"cannot set the calls: {memory.path}: {error.strerror}") from error
-    finally:
-        page.close()
-    return counts_calls(before)
-
-
-def counts_calls(calls: int) -> bool:
-    """Tell from lt_control.calls whether the hooks count function calls."""
-    return bool(calls & lib.LT_CALLS_ON)
-
-
 def write_refusal(memory: SharedMemory, error: OSError) -> str:
     """Return why the page could not be opened, as a part of a message."""
     if error.errno not in (errno.EACCES, errno.EPERM):

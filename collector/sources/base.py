@@ -72,8 +72,8 @@ class Source(Protocol):
         """
         ...
 
-    def want_calls(self, wanted: bool) -> None:
-        """Fill in Snapshot.calls from the next scan on, or leave it empty.
+    def want_section(self, name: str, wanted: bool) -> None:
+        """Fill in a section that is on request alone from the next scan on, or leave it out.
 
         Another thread than the scanning one may call this method. The method never blocks.
         """

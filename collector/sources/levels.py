@@ -47,7 +47,7 @@ def read_level(pid: int) -> ProcessLevel:
     """Return the level of a process. Raises LocktopError where that cannot be read."""
     from locktop.collector.shm import control
 
-    with _open(pid) as (target, memory):
+    with opened_memory(pid) as (target, memory):
         return ProcessLevel(str(target), control.level_name(memory.control()))
 
 
@@ -63,7 +63,7 @@ def set_level(pid: int, name: str) -> ProcessLevel:
     """
     from locktop.collector.shm import control
 
-    with _open(pid) as (target, memory):
+    with opened_memory(pid) as (target, memory):
         return ProcessLevel(str(target), control.set_level(memory, name))
 
 
@@ -72,7 +72,7 @@ def check_free(pid: int) -> None:
     from locktop.collector.shm import recording_claim
     from locktop.collector.shm.clock import Clock
 
-    with _open(pid) as (_, memory):
+    with opened_memory(pid) as (_, memory):
         recording_claim.check_free(memory, Clock(memory.header()), pid)
 
 
@@ -120,51 +120,9 @@ class AllRecorded:
             self._memory.close()
 
 
-def counts_calls(pid: int) -> bool:
-    """Return whether a process counts its function calls. Raises LocktopError."""
-    from locktop.collector.shm import control
-
-    with _open(pid) as (_, memory):
-        return control.counts_calls(memory.control().calls)
-
-
-def calls_match(pid: int) -> str:
-    """Return the value of LOCKTOP_CALLS_MATCH with which a process began, sanitized; "" if none."""
-    from locktop.collector.errors import LocktopError
-    from locktop.collector.linux import procfs
-    from locktop.collector.sanitize import clean
-
-    try:
-        return clean(procfs.environment(pid, "LOCKTOP_CALLS_MATCH") or "")
-    except (LocktopError, OSError):
-        return ""
-
-
-class ProcessCalls(NamedTuple):
-    """Whether the function calls of one process are counted."""
-
-    process: str  # pid and name: "1234 (store)"
-    are_counted: bool
-
-
-def set_calls(pid: int, wanted: bool) -> ProcessCalls:
-    """Let a process count its function calls, or not; return what it did before.
-
-    Args:
-        pid: the process, which has loaded the library.
-        wanted: whether it counts them.
-
-    Raises:
-        LocktopError: the process cannot be changed.
-    """
-    from locktop.collector.shm import control
-
-    with _open(pid) as (target, memory):
-        return ProcessCalls(str(target), control.set_calls(memory, wanted))
-
-
 @contextmanager
-def _open(pid: int) -> Iterator[tuple[Target, SharedMemory]]:
+def opened_memory(pid: int) -> Iterator[tuple[Target, SharedMemory]]:
+    """Open the shared memory of a process for the time of a block. Raises LocktopError."""
     from locktop.collector.linux.target import find_process
     from locktop.collector.sources import discover
 

@@ -66,10 +66,9 @@ OBSERVE = (
         "goes by the locks' names as far as they are known; resolve_names repeats it",
     ),
     Stage(lambda scan: scan.read_events(), "counters never wait for single records"),
-    Stage(lambda scan: scan.read_calls(), "before the stacks: the functions are among them"),
     Stage(
         lambda scan: scan.build_parts(),
-        "requests the names of their functions with all others",
+        "before the stacks: requests the names of its functions with all others",
     ),
     Stage(
         lambda scan: scan.probe_followed_thread(),
@@ -215,9 +214,6 @@ class Scan(ABC):
 
     def read_events(self) -> None:
         """Fill in single waits, marks and misuses."""
-
-    def read_calls(self) -> None:
-        """Fill in the function calls, if they are wanted."""
 
     def build_parts(self) -> None:
         """Let the parts of extensions read the memory of the target."""

@@ -48,7 +48,12 @@ class WatchedProcess:
         self.recent_lock_waits = RecentWaits()
         self.recent_thread_waits = RecentWaits()
         self.reads_names = True  # the user may stop the reading of names
-        self.wants_calls = False  # the next scans read the function calls
+        self.wanted_sections: frozenset[str] = frozenset()  # of those that are on request alone
+
+    def want_section(self, name: str, wanted: bool) -> None:
+        """See Source."""
+        others = self.wanted_sections - {name}
+        self.wanted_sections = others | {name} if wanted else others
 
     def close(self) -> None:
         """Close the files of the process."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from locktop.collector.model import CallNode, CallTree, Snapshot
+from locktop.collector.extensions.calls.model import CallNode, CallTree, calls_of
+from locktop.collector.model import Snapshot
 from locktop.collector.sources.attach import attach
 from support.eventually import until
 
@@ -18,7 +19,7 @@ def scanned(pid: int) -> Snapshot:
     """Return a snapshot of a process with the library, with its function calls."""
     source = attach(pid, only_exact=True)
     try:
-        source.want_calls(True)
+        source.want_section("calls", True)
         return source.scan(resolve=True)
     finally:
         source.close()
@@ -38,7 +39,7 @@ def scanned_in_hear(pid: int) -> Snapshot:
 
 def tree_of(snapshot: Snapshot, tid: int) -> CallTree:
     """Return the tree of a thread; ``tid`` 0: of all ended threads."""
-    (tree_of_thread,) = [tree for tree in snapshot.calls if tree.tid == tid]
+    (tree_of_thread,) = [tree for tree in calls_of(snapshot) if tree.tid == tid]
     return tree_of_thread
 
 
@@ -60,7 +61,7 @@ def by_path(snapshot: Snapshot, tree: CallTree) -> Mapping[str, CallNode]:
 
 def check_sums(snapshot: Snapshot) -> None:
     """Check that own times add up to the traced time, and that callees fit in their callers."""
-    for tree in snapshot.calls:
+    for tree in calls_of(snapshot):
         own_s = sum(node.own_s for node in tree.nodes)
         assert abs(own_s - tree.traced_s) <= 0.01 * tree.traced_s + 1e-6
         for node in tree.nodes:

@@ -28,7 +28,7 @@ class HandFeed:
         self.profiled: list[tuple[int, ...]] = []  # locks of each profile, () at its end
         self.source: Any = None  # None: the process runs on another machine
         self.followed = 0  # tid
-        self.wants_calls = False
+        self.wanted_sections: set[str] = set()
         self.reads_names = True
         self.followed_locks: frozenset[int] = frozenset()
 
@@ -44,8 +44,8 @@ class HandFeed:
     def follow(self, tid: int, locks: Collection[int]) -> None:
         self.followed, self.followed_locks = tid, frozenset(locks)
 
-    def want_calls(self, wanted: bool) -> None:
-        self.wants_calls = wanted
+    def want_section(self, name: str, wanted: bool) -> None:
+        (self.wanted_sections.add if wanted else self.wanted_sections.discard)(name)
 
     def set_reading_names(self, wanted: bool) -> None:
         self.reads_names = wanted

@@ -65,7 +65,7 @@ def watch(
     launched: LaunchedProgram | None = None,
     asks_at_quit: bool = False,
     mark_listener: Callable[[Notable], None] | None = None,
-    shows_calls: bool = False,
+    first_view: str = "",
 ) -> int:
     """Show ``source`` on the screen, and close it; return the exit status.
 
@@ -76,7 +76,7 @@ def watch(
         launched: the program, if locktop started it.
         asks_at_quit: whether the user chooses at the end what becomes of the program.
         mark_listener: gets each mark of the user.
-        shows_calls: begin with the function calls.
+        first_view: begin with this view of an extension.
     """
     if wants_accessible(arguments):
         from locktop.tui import accessible
@@ -107,7 +107,7 @@ def watch(
             is_own_program=launched is not None,
             leave_running=launched.leave_running if launched and asks_at_quit else None,
             moments=history,
-            shows_calls=shows_calls,
+            first_view=first_view,
             input_options=options.input_options(arguments),
             start=start,
         )

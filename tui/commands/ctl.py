@@ -8,11 +8,23 @@ from typing import TYPE_CHECKING
 
 from locktop.collector.sources import levels
 from locktop.tui.commands.options import add_pid
+from locktop.tui.extension import screen_extensions
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from locktop.collector.model import Snapshot
+
+_SWITCHES = {
+    extension.name: extension.control_switch
+    for extension in screen_extensions()
+    if extension.control_switch is not None
+}
+
+
+def _about_switches() -> str:
+    return "".join(f"{switch.about}\n\n" for switch in _SWITCHES.values())
+
 
 NAME = "ctl"
 HELP = "set how much the library does in a process, or measure from zero"
@@ -25,8 +37,7 @@ program without the library. `locktop bench` measures your machine.
 
 After a change from dormant, locks that are held already stay unknown until they are taken again.
 
---calls is for programs that were built with -finstrument-functions.
-
+{_about_switches()}\
 --start begins a session: from then on the screen shows figures from zero. `locktop snapshot
 --session` has the figures of the session, also after --stop."""
 
@@ -35,7 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_pid(parser)
     parser.add_argument("--level", choices=levels.NAMES, help="the level from now on")
-    parser.add_argument("--calls", choices=("on", "off"), help="count function calls, or not")
+    for name, switch in _SWITCHES.items():
+        parser.add_argument(f"--{name}", choices=("on", "off"), help=switch.help)
     session = parser.add_mutually_exclusive_group()
     session.add_argument("--start", action="store_true", help="begin a session")
     session.add_argument("--stop", action="store_true", help="end the session")
@@ -48,13 +60,12 @@ def execute(arguments: argparse.Namespace) -> int:
     if wanted is not None:
         before = levels.set_level(arguments.pid, wanted)
         print(f"{before.process}: {before.level} -> {wanted}")
-    if arguments.calls is not None:
-        calls = levels.set_calls(arguments.pid, arguments.calls == "on")
-        former = "on" if calls.are_counted else "off"
-        print(f"{calls.process}: function calls {former} -> {arguments.calls}")
+    switched = {name: value for name in _SWITCHES if (value := getattr(arguments, name))}
+    for name, value in switched.items():
+        print(_SWITCHES[name].switch(arguments.pid, value == "on"))
     if arguments.start or arguments.stop or arguments.reset:
         print(_session(arguments))
-    elif wanted is None and arguments.calls is None:
+    elif wanted is None and not switched:
         reading = levels.read_level(arguments.pid)
         print(f"{reading.process}: {reading.level}")
     return 0

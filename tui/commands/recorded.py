@@ -122,18 +122,18 @@ def _begins_as_recording(path: str) -> bool:
         return False  # another file of the directory may do so
 
 
-def scanned(arguments: argparse.Namespace, with_calls: bool = False) -> Span:
+def scanned(arguments: argparse.Namespace, with_section: str = "") -> Span:
     """Return the snapshot of FILE, or the two snapshots of a span.
 
     Args:
         arguments: those of the command line.
-        with_calls: a snapshot of a recording has the newest function calls of its moment.
+        with_section: a snapshot of a recording has the newest part of this section on request.
 
     Raises:
         LocktopError: FILE cannot be read, is no snapshot and no recording, or the times do not fit.
     """
     from locktop.collector.recording import chosen_moment
-    from locktop.collector.recording.recorded_calls import MomentsWithCalls
+    from locktop.collector.recording.requested_sections import MomentsWithSection
 
     if not is_recording(arguments.file):
         from locktop.collector.render.open_profile import open_snapshot
@@ -141,7 +141,7 @@ def scanned(arguments: argparse.Namespace, with_calls: bool = False) -> Span:
         return chosen_moment.Span(open_snapshot(arguments.file, options.rules(arguments)))
     with opened(arguments.file) as recording:
         announce(recording, arguments)
-        moments = MomentsWithCalls(recording) if with_calls else recording
+        moments = MomentsWithSection(recording, with_section) if with_section else recording
         if not has_span(arguments):
             snapshot = chosen_moment.snapshot_at(moments, arguments.at)
             return chosen_moment.Span(_classified(snapshot, arguments))

@@ -51,7 +51,11 @@ def _options() -> dict[str, SnapshotOption]:
 
 
 def _chosen(arguments: argparse.Namespace) -> list[SnapshotSource]:
-    return [option.load() for name, option in _options().items() if getattr(arguments, name)]
+    return [
+        option.load()
+        for name, option in _options().items()
+        if option.load is not None and getattr(arguments, name)
+    ]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -70,7 +74,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--{name}", action="store_true", help=option.help)
     add_frequency(parser)
     add_scan_options(parser)
-    parser.add_argument("--calls", action="store_true", help="with the function calls")
     parser.add_argument(
         "--schema",
         action=_PrintSchema,
@@ -132,7 +135,9 @@ def _scanned(arguments: argparse.Namespace) -> tuple[Snapshot, Snapshot | None]:
     from locktop.collector.recording import chosen_moment
 
     source = attached(arguments.pid, arguments)
-    source.want_calls(arguments.calls)
+    for name, snapshot_option in _options().items():
+        if snapshot_option.load is None:
+            source.want_section(name, getattr(arguments, name))
     try:
         before = None
         if arguments.duration:

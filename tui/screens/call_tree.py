@@ -15,7 +15,7 @@ from textual.timer import Timer
 
 from locktop.collector.model import Snapshot
 from locktop.collector.render.files import save_new
-from locktop.collector.render.formats import CALL_TREE_FORMATS
+from locktop.collector.render.formats import CALL_TREE_FORMATS, ResultFormats
 from locktop.collector.render.profiles.call_tree import Butterfly, Node, Step
 from locktop.collector.render.profiles.profile import Profile, SnapshotProfile, Weight
 from locktop.collector.render.rendered_files import call_tree_name
@@ -80,6 +80,7 @@ class CallTreeScreen(ListScreen):
         pause: Callable[[], None] | None = None,
         travel: Travel | None = None,
         profile_of: Callable[[Snapshot], Profile] = SnapshotProfile,
+        formats: ResultFormats[...] = CALL_TREE_FORMATS,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         """Make the screen.
@@ -92,6 +93,7 @@ class CallTreeScreen(ListScreen):
             pause: pauses the snapshots, None where there are none.
             travel: see ListScreen.
             profile_of: makes the profile of a newer snapshot.
+            formats: what the screen saves and copies, with the arguments of CALL_TREE_FORMATS.
             now: a monotonic clock in seconds.
         """
         super().__init__(travel)
@@ -102,6 +104,7 @@ class CallTreeScreen(ListScreen):
         self._show_idle = idle
         self._pause = pause
         self._profile_of = profile_of
+        self._formats = formats
         self._now = now
         self._later: Timer | None = None  # draws a snapshot that came too early
         self._next_at = float("-inf")
@@ -414,12 +417,12 @@ class CallTreeScreen(ListScreen):
     def file(self, form: str) -> bytes:
         """The tree, or the butterfly of one function, as ``json`` or ``text``."""
         step = self._walked[-1] if self._walked else None
-        return CALL_TREE_FORMATS.render(form, self._profile, self._weight, self._show_idle, step)
+        return self._formats.render(form, self._profile, self._weight, self._show_idle, step)
 
     def action_save(self, form: str) -> None:
         """Save what is on the screen: the tree, or the butterfly of one function."""
         data = self.file(form)
-        name, suffix = call_tree_name(self._profile), CALL_TREE_FORMATS[form].suffix
+        name, suffix = call_tree_name(self._profile), self._formats[form].suffix
         self.save(partial(save_new, name, suffix, data))
 
     def action_pause(self) -> None:

@@ -32,9 +32,10 @@ from locktop.tui.screens.monitor_texts import MonitorTexts
 from locktop.tui.screens.newest_snapshots import NewestSnapshots
 from locktop.tui.screens.past_travel import PastTravel
 from locktop.tui.screens.pressure_reader import PressureReader
-from locktop.tui.screens.screen_above import Below, ScreenAbove
+from locktop.tui.screens.screen_above import ScreenAbove
 from locktop.tui.screens.session_control import SessionControl
 from locktop.tui.screens.source_reader import SourceReader
+from locktop.tui.screens.view_host import Below
 from locktop.tui.terminal.driver import Meter
 from locktop.tui.typed_filter import TypedFilter
 from locktop.tui.views.banner import no_deadlock, top_lines

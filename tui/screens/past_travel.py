@@ -12,7 +12,7 @@ from textual.timer import Timer
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.recording.moments import Moments
-from locktop.collector.recording.recorded_calls import calls_at
+from locktop.collector.recording.requested_sections import section_at
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.past import Past
 from locktop.tui.terminal.driver import Meter
@@ -72,7 +72,7 @@ class PastTravel:
         self._player: Timer | None = None
         self._ticked_at = 0.0
         self._announced_end = False
-        self._wants_calls = False
+        self._wanted_section = ""
 
     @property
     def is_active(self) -> bool:
@@ -131,7 +131,7 @@ class PastTravel:
         assert self._past.moments is not None
         try:
             index = await asyncio.to_thread(
-                _index_at, self._past.moments, time_ns, self._wants_calls
+                _index_at, self._past.moments, time_ns, self._wanted_section
             )
         except Exception as error:
             # The user can go on from here: what follows may be sound.
@@ -145,9 +145,9 @@ class PastTravel:
             self.drawn_ns = time_ns
             self._draws.show_moment(index, self._past.is_playing)
 
-    def want_calls(self, wanted: bool) -> None:
-        """Have the moments with function calls; if ``wanted``, also the moment on the screen."""
-        self._wants_calls = wanted
+    def want_section(self, name: str, wanted: bool) -> None:
+        """Have the moments with a section; if ``wanted``, also the moment on the screen."""
+        self._wanted_section = name if wanted else ""
         if wanted and self._past.is_active:
             self.drawn_ns = None
             self.refresh()
@@ -237,10 +237,10 @@ class PastTravel:
         self._draws.show_position()
 
 
-def _index_at(moments: Moments, time_ns: int, with_calls: bool) -> SnapshotIndex:
+def _index_at(moments: Moments, time_ns: int, section: str) -> SnapshotIndex:
     """Read a snapshot, and compute there what takes longest of its index."""
     index = SnapshotIndex(
-        calls_at(moments, time_ns) if with_calls else moments.snapshot_at(time_ns)
+        section_at(moments, time_ns, section) if section else moments.snapshot_at(time_ns)
     )
     _ = index.groups, index.class_of
     return index

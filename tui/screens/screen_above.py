@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Lock, Snapshot
@@ -11,32 +11,17 @@ from locktop.tui.extension import monitor_keys
 from locktop.tui.extension_parts import View
 from locktop.tui.feed import Slot, SnapshotFeed
 from locktop.tui.past import Past
-from locktop.tui.screens.calls_control import CallsControl
-from locktop.tui.screens.past_travel import PastTravel
-from locktop.tui.screens.view_host import ViewHost
-from locktop.tui.views.styled_line import Line
+from locktop.tui.screens.view_host import Below, ViewHost
 from locktop.tui.widgets.list_screen import ListScreen
 
 if TYPE_CHECKING:
     from locktop.collector.recording.time_lines import TimeLineReader
-    from locktop.tui.screens.call_tree import StatusLine
     from locktop.tui.screens.time_screen import TimeScreen
     from locktop.tui.time_view import TimeView
 
 
 #: More records take more than some seconds to read, in which the screen shows nothing new.
 _MAX_RECORDS = 100_000
-
-
-class Below(NamedTuple):
-    """The parts of the monitor that the screen above uses."""
-
-    status: StatusLine  # the second line, for a width
-    flags: Callable[[], Line]  # the right end of the first line
-    pause: Callable[[], None]
-    travel: PastTravel
-    #: The user is back, with the moment that he chose, or None; and goes on to a view, or "".
-    closed: Callable[[int | None, str], None]
 
 
 class ScreenAbove:
@@ -65,11 +50,12 @@ class ScreenAbove:
         self._past = past
         self._below = below
         self._now = now
-        self._calls = CallsControl(feed, below.travel, self.open_calls)
         self._screen: ListScreen | None = None
         self._next_view = ""  # where to go when the screen has closed
         self._views: dict[str, View] = {}  # of extensions, by their names
-        self._host = ViewHost(monitor, feed, past, now, lambda: self._screen or monitor, self._show)
+        self._host = ViewHost(
+            monitor, feed, past, below, now, lambda: self._screen or monitor, self._show
+        )
         #: Reads the past; None until the time line or the heat map was opened.
         self.reader: TimeLineReader | None = None
 
@@ -136,13 +122,11 @@ class ScreenAbove:
         self._push(screen, "callers")
 
     def open_view(self, name: str, snapshot: Snapshot, lock: Lock | None) -> None:
-        """Open ``inside``, ``calls`` or the view of an extension.
+        """Open ``inside`` or the view of an extension.
 
         ``lock`` is the chosen one, None for none.
         """
-        if name == "calls":
-            self._calls.open(snapshot)
-        elif (view := self._view(name)) is not None:
+        if (view := self._view(name)) is not None:
             view.open(snapshot, lock)
         elif lock is not None:
             self.open_inside(snapshot, lock)
@@ -192,27 +176,6 @@ class ScreenAbove:
         )
         self._push(screen, "inside")
 
-    def open_calls(self, snapshot: Snapshot, missing: Callable[[Snapshot], str]) -> None:
-        """Open the function calls of a snapshot.
-
-        ``missing`` returns the note on a snapshot without function calls.
-        """
-        from locktop.collector.render.profiles.calls_profile import CallsProfile
-        from locktop.tui.screens.call_tree import CallTreeScreen
-
-        def profile_of(newer: Snapshot) -> CallsProfile:
-            return CallsProfile(newer, missing=missing(newer))
-
-        screen = CallTreeScreen(
-            profile_of(snapshot),
-            self._below.status,
-            pause=self._below.pause,
-            travel=self._below.travel,
-            profile_of=profile_of,
-            now=self._now,
-        )
-        self._push(screen, "calls")
-
     def open_timeline(self, view: TimeView | None = None) -> None:
         """Open the time line; ``view``: what it shows first, None for the newest part."""
         from locktop.tui.screens.timeline import TimelineScreen
@@ -260,6 +223,4 @@ class ScreenAbove:
     def _back(self, chosen_ns: int | None = None) -> None:
         """Tell the monitor that a screen has closed. A later screen stays as it is."""
         view, self._next_view = self._next_view, ""
-        if self._screen is None or self._screen.view_name != "calls":
-            self._calls.close()
         self._below.closed(chosen_ns, "" if self.is_open else view)

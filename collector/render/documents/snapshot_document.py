@@ -13,7 +13,6 @@ from msgspec import Meta, Struct, defstruct
 
 from locktop.collector.extension.discovery import sections
 from locktop.collector.extension.parts import SnapshotSection
-from locktop.collector.render.documents.snapshot_calls import CallTreeEntry
 from locktop.collector.render.documents.snapshot_fields import (
     NO_ADDRESS,
     Address,
@@ -173,7 +172,6 @@ class CoreDocument(
     ] = None
     misuses: Annotated[list[MisuseEntry], meaning("Misuses, the first one first.")] = []
     patterns: Annotated[list[PatternEntry], meaning("Contention patterns.")] = []
-    calls: Annotated[list[CallTreeEntry], meaning("Function calls by thread, with --calls.")] = []
 
     #: Shares were saved with the figures, rates were not.
     interval_s = property(lambda self: self.duration_s)

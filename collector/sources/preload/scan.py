@@ -121,7 +121,6 @@ class PreloadScan(Scan):
         if session.unloads != reading.header.unloads:
             session.unloads = reading.header.unloads
             session.resolver.reread()
-            session.calls.forget()
         session.given.refresh()
         if self.has_ended:
             session.recorder.read(session.reader.rings, _EVENTS_BUDGET_S)
@@ -356,21 +355,13 @@ class PreloadScan(Scan):
             )
         draft.misuses = (*misuses, *inherited)
 
-    def read_calls(self) -> None:
-        """Fill in the function calls, if they are wanted."""
-        if not self.watched.wants_calls:
-            return
-        living = {thread.tid: thread for thread in self.draft.threads if thread.alive}
-        self.draft.calls = self._session.calls.build(
-            self._reading.threads, living, self._reading.control.calls
-        )
-
     def build_parts(self) -> None:
-        for part in self._session.parts:
-            part.build(self.draft, self._reading)
+        for extension, part in self._session.parts:
+            if extension.entry_stacks is None or extension.name in self.watched.wanted_sections:
+                part.build(self.draft, self._reading)
 
     def complete_parts(self) -> None:
-        for part in self._session.parts:
+        for _, part in self._session.parts:
             part.complete(self.draft)
 
     # ---- conclusions ----

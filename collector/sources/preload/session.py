@@ -6,16 +6,16 @@ session.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from locktop.collector.analysis.idle.classifier import Classifier
 from locktop.collector.analysis.idle.rules import Rules
 from locktop.collector.errors import LocktopError
 from locktop.collector.extension.discovery import extensions
+from locktop.collector.extension.parts import Extension
 from locktop.collector.model import Frame, Kind, Lock
 from locktop.collector.shm import control
-from locktop.collector.shm.call_trees import CallTrees
 from locktop.collector.shm.clock import Clock
 from locktop.collector.shm.event_ring import FlightRecorder
 from locktop.collector.shm.layout import LockRow
@@ -26,7 +26,6 @@ from locktop.collector.shm.ring_drain import RingDrain
 from locktop.collector.shm.segment import SharedMemory
 from locktop.collector.shm.unloaded_code import UnloadedCode
 from locktop.collector.sources.pipeline import Probes
-from locktop.collector.sources.preload.call_builder import CallBuilder
 from locktop.collector.sources.preload.condition_wakeups import ConditionWakeups
 from locktop.collector.sources.preload.idle_cache import IdleCache
 from locktop.collector.sources.preload.kept_locks import KeptLocks
@@ -84,8 +83,7 @@ class PreloadSession:
         self.unloaded_code = UnloadedCode(memory)
         self.misuses = MisuseLog(memory, self.clock)
         self.kept_locks = KeptLocks(self.reader, self.frames, self.clock)
-        self.calls = CallBuilder(CallTrees(memory, self.clock.now), self.clock, self.frames.site_id)
-        self.parts = _parts(SessionContext(memory, self.clock, resolver))
+        self.parts = _parts(SessionContext(memory, self.clock, resolver, self.frames))
         self.orders = LockOrders(memory, resolver, of_classes)
         self.rows: dict[int, LockRow] = {}  # of the last scan
         self.idle_cache = IdleCache()
@@ -204,10 +202,13 @@ class PreloadSession:
         self.python.close()
 
 
-def _parts(context: SessionContext) -> tuple[SessionPart, ...]:
+def _parts(context: SessionContext) -> Sequence[tuple[Extension, SessionPart]]:
     """Return the parts that extensions bring."""
-    make = (extension.session_part for extension in extensions())
-    return tuple(session_part(context) for session_part in make if session_part is not None)
+    return [
+        (extension, extension.session_part(context))
+        for extension in extensions()
+        if extension.session_part is not None
+    ]
 
 
 def _waits(threads: Mapping[int, RawThread]) -> WaitKeys:

@@ -10,6 +10,7 @@ from locktop.collector.model import Draft
 from locktop.collector.shm.clock import Clock
 from locktop.collector.shm.reader import Reading
 from locktop.collector.shm.segment import SharedMemory
+from locktop.collector.sources.preload.stack_table import StackFrames
 from locktop.collector.symbols.resolver import Resolver
 
 
@@ -19,6 +20,7 @@ class SessionContext(Struct, frozen=True):
     memory: SharedMemory
     clock: Clock
     resolver: Resolver
+    frames: StackFrames
 
 
 class SessionPart(Protocol):

@@ -132,8 +132,8 @@ class PreloadSource:
         self._watched.followed_locks = locks
         self._session.probes.holders.follow(locks)
 
-    def want_calls(self, wanted: bool) -> None:
-        self._watched.wants_calls = wanted
+    def want_section(self, name: str, wanted: bool) -> None:
+        self._watched.want_section(name, wanted)
 
     def set_reading_names(self, wanted: bool) -> None:
         self._watched.reads_names = wanted

@@ -130,8 +130,8 @@ class SamplingSource:
         self._watched.followed_locks = locks
         self._session.probes.holders.follow(locks)
 
-    def want_calls(self, wanted: bool) -> None:
-        """See Source. Only the library counts calls."""
+    def want_section(self, name: str, wanted: bool) -> None:
+        """See Source. Parts of extensions read the memory of the library alone."""
 
     def set_reading_names(self, wanted: bool) -> None:
         self._watched.reads_names = wanted

@@ -16,7 +16,7 @@ from support.call_trees import (
 )
 from support.targets import StartTarget
 
-from locktop.collector.model import CallTree
+from locktop.collector.extensions.calls.model import CallTree, calls_of
 
 N = 100  # rounds of each shape
 
@@ -191,7 +191,7 @@ def test_the_hooks_keep_all_registers(
     assert start_unprepared("call_registers", flags=flags).finish() == (0, ["ok"])
     target = start_target("call_registers", flags=flags, environment=environment)
     target.expect("ok")
-    trees = scanned(target.pid).calls
+    trees = calls_of(scanned(target.pid))
     counted = sum(node.count for tree in trees for node in tree.nodes)
     assert counted == 0 if environment else counted > 100_000
     assert target.finish() == (0, [])

@@ -6,6 +6,8 @@ import pytest
 from support.call_trees import INSTRUMENTED, by_path, check_sums, scanned, tree_of
 from support.targets import StartTarget
 
+from locktop.collector.extensions.calls.model import calls_of
+
 #: A thread's frames have room for 32 at first. One is the root's, and one that of "stepped".
 FULL = 29
 #: More instructions than a call of a known function has, with its hooks.
@@ -21,7 +23,7 @@ def test_the_calls_of_the_handler_are_counted(
     target = start_target("call_steps", "call", str(depth), str(WHOLE), call, flags=INSTRUMENTED)
     target.expect("ok")
     snapshot = scanned(target.pid)
-    trees = [tree for tree in snapshot.calls if len(tree.nodes) > depth]
+    trees = [tree for tree in calls_of(snapshot) if len(tree.nodes) > depth]
     assert len(trees) == WHOLE
     for tree in trees:
         found = by_path(snapshot, tree)
@@ -49,7 +51,7 @@ def test_a_raw_clone_during_a_hook_counts_nothing(start_target: StartTarget) -> 
     target = start_target("call_steps", "bare", "3", str(WHOLE), "first", flags=INSTRUMENTED)
     target.expect("ok")
     snapshot = scanned(target.pid)
-    trees = [tree for tree in snapshot.calls if len(tree.nodes) > 3]
+    trees = [tree for tree in calls_of(snapshot) if len(tree.nodes) > 3]
     assert len(trees) == WHOLE
     for tree in trees:
         works = [node.count for path, node in by_path(snapshot, tree).items() if "work" in path]

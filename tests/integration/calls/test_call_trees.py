@@ -11,6 +11,7 @@ from support import tool
 from support.call_trees import INSTRUMENTED, by_path, check_sums, counts, scanned, tree_of
 from support.targets import PATIENCE_S, Compiler, StartTarget, Target
 
+from locktop.collector.extensions.calls.model import calls_of
 from locktop.collector.model import Snapshot
 from locktop.collector.sources.attach import attach
 from locktop.collector.symbols.stack_frames import UNLOADED
@@ -129,7 +130,7 @@ def test_a_program_without_symbols_counts_nothing_by_name(
     target = start_target("call_times", flags=(*INSTRUMENTED, "-s"), environment=names)
     target.truth()
     snapshot = scanned(target.pid)
-    assert snapshot.calls == ()
+    assert calls_of(snapshot) == ()
     assert any(note.startswith("LOCKTOP_CALLS_MATCH") for note in snapshot.notes)
 
 
@@ -151,7 +152,7 @@ def test_the_wait_for_locks_inside_of_a_call(start_target: StartTarget) -> None:
     target = start_target("call_waits", flags=INSTRUMENTED)
     target.expect("in mid-wait")
     snapshot = scanned(target.pid)
-    (tree,) = [tree for tree in snapshot.calls if tree.name == "waiter"]
+    (tree,) = [tree for tree in calls_of(snapshot) if tree.name == "waiter"]
     nodes = by_path(snapshot, tree)
     path = "wait_often/one_round/works/takes"
     waiting = nodes[path]
@@ -198,7 +199,7 @@ def test_sums_hold_while_calls_go_on(start_target: StartTarget) -> None:
     target = start_target("call_times", flags=INSTRUMENTED)
     target.truth()
     source = attach(target.pid, only_exact=True)
-    source.want_calls(True)
+    source.want_section("calls", True)
     try:
         seen = [source.scan()]
         target.go_on()
@@ -208,7 +209,7 @@ def test_sums_hold_while_calls_go_on(start_target: StartTarget) -> None:
     traced = []
     for snapshot in seen:
         check_sums(snapshot)
-        traced += [tree.traced_s for tree in snapshot.calls if tree.tid == target.pid]
+        traced += [tree.traced_s for tree in calls_of(snapshot) if tree.tid == target.pid]
     assert traced == sorted(traced)
 
 
@@ -220,7 +221,7 @@ def test_calls_are_counted_from_the_moment_when_they_are_wanted(
         "call_shapes", "switched", flags=INSTRUMENTED, environment={"LOCKTOP_CALLS": "off"}
     )
     target.expect("inner")
-    assert [tree.nodes for tree in scanned(target.pid).calls] == []
+    assert [tree.nodes for tree in calls_of(scanned(target.pid))] == []
     assert _set_calls(target, "on") == f"{target.pid} (call_shapes-fin): function calls off -> on"
     target.go_on()
     target.truth()
@@ -231,9 +232,9 @@ def test_calls_are_counted_from_the_moment_when_they_are_wanted(
     _set_calls(target, "off")
     before = scanned(target.pid)
     again = scanned(target.pid)
-    assert not any(node.active for tree in again.calls for node in tree.nodes)
-    assert [tree.traced_s for tree in before.calls] == [
-        pytest.approx(tree.traced_s, rel=1e-6) for tree in again.calls
+    assert not any(node.active for tree in calls_of(again) for node in tree.nodes)
+    assert [tree.traced_s for tree in calls_of(before)] == [
+        pytest.approx(tree.traced_s, rel=1e-6) for tree in calls_of(again)
     ]
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 from unit.builders import records, scenarios
 
-from locktop.collector.model import CallNode, CallTree, Snapshot
+from locktop.collector.extensions.calls.model import CallNode, CallTree
+from locktop.collector.model import Snapshot
 
 MAIN, WORK, FIND, STORE = 901, 902, 903, 904
 NAMES = {MAIN: "main", WORK: "work", FIND: "find", STORE: "store"}
@@ -33,7 +34,9 @@ def snapshot(*trees: CallTree) -> Snapshot:
         stack: (records.frame(name, "store.c", stack, 0x402000 + stack),)
         for stack, name in NAMES.items()
     }
-    return replace(made, calls=trees, stacks={**made.stacks, **stacks})
+    return replace(
+        made, sections={"calls": trees} if trees else {}, stacks={**made.stacks, **stacks}
+    )
 
 
 def function_calls() -> tuple[CallTree, ...]:

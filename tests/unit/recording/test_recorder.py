@@ -119,7 +119,7 @@ class _IdleSource:
     def scan(self, resolve: bool = False) -> Snapshot:
         return self.snapshot
 
-    def want_calls(self, wanted: bool) -> None:
+    def want_section(self, name: str, wanted: bool) -> None:
         pass
 
     def drain(self) -> None:

@@ -42,7 +42,7 @@ class _Process:
     def follow(self, tid: int, locks: Collection[int] | None = None) -> None:
         pass
 
-    def want_calls(self, wanted: bool) -> None:
+    def want_section(self, name: str, wanted: bool) -> None:
         pass
 
     def set_level(self, name: str) -> str:

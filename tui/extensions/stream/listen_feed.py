@@ -58,7 +58,7 @@ class ListenFeed:
     def follow(self, tid: int, locks: Collection[int]) -> None:
         """See SnapshotFeed. The sender measures the same whatever the screen shows."""
 
-    def want_calls(self, wanted: bool) -> None:
+    def want_section(self, name: str, wanted: bool) -> None:
         """See SnapshotFeed. The sender decides that, too."""
 
     def set_reading_names(self, wanted: bool) -> None:

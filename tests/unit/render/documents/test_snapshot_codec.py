@@ -116,7 +116,6 @@ def full() -> Snapshot:
     )
     return replace(
         made,
-        calls=function_calls(),
         threads=(followed, *made.threads[1:]),
         locks=(
             replace(
@@ -130,7 +129,11 @@ def full() -> Snapshot:
             *made.locks[1:],
         ),
         inside=InsideProfile(5.0, 0.01, 9, 4, 1, 2),
-        sections={"whatif": predicted.FOUND, "profiles": (self_profile({4: 3}),)},
+        sections={
+            "whatif": predicted.FOUND,
+            "profiles": (self_profile({4: 3}),),
+            "calls": function_calls(),
+        },
         lock_order_unproven=1,
         lock_order=(
             OrderCycle((1, 2), (OrderEdge(1, 2, 4711, 3),)),

@@ -26,7 +26,7 @@ class ScannedSource:
         self.scans += 1
         return replace(scenarios.normal(), duration_s=float(self.scans))
 
-    def want_calls(self, wanted: bool) -> None:
+    def want_section(self, name: str, wanted: bool) -> None:
         """Do nothing: there are no calls."""
 
     def close(self) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from locktop.collector.errors import LocktopError
-from locktop.collector.model import CallNode, CallTree, Thread
+from locktop.collector.extensions.calls.call_trees import CallTrees, RawCallTree
+from locktop.collector.extensions.calls.model import CallNode, CallTree
+from locktop.collector.extensions.calls.switch import counts
+from locktop.collector.model import Thread
 from locktop.collector.native import lib
 from locktop.collector.shm import kinds
-from locktop.collector.shm.call_trees import CallTrees, RawCallTree
 from locktop.collector.shm.clock import Clock
-from locktop.collector.shm.control import counts_calls
 from locktop.collector.shm.reader import RawThread
 
 ENDED = "ended threads"
@@ -48,9 +49,9 @@ class CallBuilder:
             tree = self._read(self._trees.thread_tree, raw.offset)
             if tree is None:
                 continue
-            counts = thread is not None and tree.head.control == control
-            counts = counts and counts_calls(control)
-            call_tree = self._tree(tree, raw if counts else None)
+            is_counting = thread is not None and tree.head.control == control
+            is_counting = is_counting and counts(control)
+            call_tree = self._tree(tree, raw if is_counting else None)
             if thread is None:
                 ended.append(call_tree)
             else:

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from locktop.collector.model import Snapshot
+
+#: The name of the extension: the key of the trees in ``Snapshot.sections``.
+NAME = "calls"
+
 
 class CallNode(Struct, frozen=True, gc=False):
     """All calls of one function that came from the same chain of callers.
@@ -36,3 +41,9 @@ class CallTree(Struct, frozen=True, gc=False):
     too_deep: int = 0  # calls beyond the depth limit
     left_out: int = 0  # calls that found no room, or interrupted the library
     unmatched: int = 0  # ends of calls whose begin was not seen
+
+
+def calls_of(snapshot: Snapshot) -> tuple[CallTree, ...]:
+    """Return the trees of a snapshot, in order of tid, then that of ended threads."""
+    trees: tuple[CallTree, ...] = snapshot.sections.get(NAME, ())
+    return trees

@@ -10,8 +10,8 @@ from support.driven import says, settle
 from unit.builders.function_calls import snapshot, thread_tree
 from unit.tui.screens.test_call_tree import live
 
+from locktop.collector.extensions.calls.calls_profile import NO_CALLS
 from locktop.collector.recording.history import History
-from locktop.collector.render.profiles.calls_profile import NO_CALLS
 from locktop.tui.app import LocktopApp
 from locktop.tui.feed import ReplayFeed
 
@@ -22,7 +22,7 @@ SIZES = ((80, 24), (200, 60))
 async def test_the_key_shows_the_tree_of_the_next_scans(size: tuple[int, int]) -> None:
     async with live(snapshot(), size, callers=("wait", False)) as view:
         await view.keys("escape", "C")
-        assert view.feed.wants_calls
+        assert "calls" in view.feed.wanted_sections
         assert "the next scan reads the function calls" in view.text
         await view.show(snapshot(thread_tree(1)))
         assert "By time in calls 10.0s" in view.text
@@ -30,7 +30,7 @@ async def test_the_key_shows_the_tree_of_the_next_scans(size: tuple[int, int]) -
         await view.show(snapshot(thread_tree(1), thread_tree(2, 3.0)))
         assert "By time in calls 40.0s" in view.text
         await view.keys("escape")
-        assert not view.feed.wants_calls
+        assert "calls" not in view.feed.wanted_sections
         assert "Locks by" in view.text
 
 

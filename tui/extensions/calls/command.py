@@ -6,7 +6,7 @@ import argparse
 import time
 from typing import TYPE_CHECKING
 
-from locktop.collector.render.formats import CALLS_FORMATS
+from locktop.collector.extensions.calls.formats import CALLS_FORMATS, SCREEN_FORMATS
 from locktop.tui.commands import recorded
 from locktop.tui.commands.options import (
     add_scan_options,
@@ -26,9 +26,9 @@ from locktop.tui.commands.output import (
 )
 
 if TYPE_CHECKING:
+    from locktop.collector.extensions.calls.calls_profile import CallsProfile
     from locktop.collector.model import Snapshot
     from locktop.collector.recording.chosen_moment import Span
-    from locktop.collector.render.profiles.calls_profile import CallsProfile
 
 NAME = "calls"
 HELP = "the function calls of an instrumented program: counts, times, lock waits"
@@ -92,32 +92,38 @@ def _show(arguments: argparse.Namespace) -> int:
         from locktop.tui.commands.attach import watch
 
         _check_counted(arguments.pid)
-        return watch(attached(arguments.pid, arguments), arguments, shows_calls=True)
+        return watch(attached(arguments.pid, arguments), arguments, first_view=NAME)
     calls_profile = _profile(arguments)
     from locktop.tui.app import CallTreeApp
     from locktop.tui.themed_app import run_app
 
     return run_app(
-        CallTreeApp(calls_profile, arguments.theme, input_options=input_options(arguments))
+        CallTreeApp(
+            calls_profile,
+            arguments.theme,
+            formats=SCREEN_FORMATS,
+            input_options=input_options(arguments),
+        )
     )
 
 
 def _profile(arguments: argparse.Namespace) -> CallsProfile:
     """Return the calls that the user asks for. Raises LocktopError if there are none."""
     from locktop.collector.errors import LocktopError
-    from locktop.collector.render.profiles.calls_profile import CallsProfile
+    from locktop.collector.extensions.calls.calls_profile import CallsProfile
+    from locktop.collector.extensions.calls.model import calls_of
 
     if arguments.file is None:
         span = _scanned(arguments)
     else:
-        span = recorded.scanned(arguments, with_calls=True)
+        span = recorded.scanned(arguments, with_section=NAME)
     snapshot = span.snapshot
-    if not snapshot.calls:
+    if not calls_of(snapshot):
         if arguments.file is None:
             _check_counted(arguments.pid)
             raise LocktopError(_no_calls_text(snapshot))
         raise LocktopError(f"{arguments.file}: there are no function calls in it")
-    if arguments.file is not None and span.before is not None and not span.before.calls:
+    if arguments.file is not None and span.before is not None and not calls_of(span.before):
         raise LocktopError(f"{arguments.file}: there are no function calls at --from")
     calls_profile = CallsProfile(snapshot, arguments.tid, span.before)
     if not calls_profile.calls.threads:
@@ -127,11 +133,11 @@ def _profile(arguments: argparse.Namespace) -> CallsProfile:
 
 def _no_calls_text(snapshot: Snapshot) -> str:
     """Return the line on a process whose snapshot has no function calls."""
-    from locktop.collector.render.profiles.calls_profile import NO_CALLS
-    from locktop.collector.sources import levels
+    from locktop.collector.extensions.calls import switch
+    from locktop.collector.extensions.calls.calls_profile import NO_CALLS
 
     process = f"{snapshot.process.comm} {snapshot.process.pid}"
-    names = levels.calls_match(snapshot.process.pid)
+    names = switch.calls_match(snapshot.process.pid)
     if not names:
         return f"{process} has {NO_CALLS}"
     return (
@@ -144,7 +150,7 @@ def _scanned(arguments: argparse.Namespace) -> Span:
     from locktop.collector.recording.chosen_moment import Span
 
     source = attached(arguments.pid, arguments)
-    source.want_calls(True)
+    source.want_section(NAME, True)
     try:
         before = None
         if arguments.duration:
@@ -160,10 +166,10 @@ def _scanned(arguments: argparse.Namespace) -> Span:
 def _check_counted(pid: int) -> None:
     """Raise LocktopError if the library was told to count no calls."""
     from locktop.collector.errors import LocktopError
-    from locktop.collector.sources import levels
+    from locktop.collector.extensions.calls import switch
 
     try:
-        counted = levels.counts_calls(pid)
+        counted = switch.counts_calls(pid)
     except LocktopError:
         return  # without the library, the caller says what to do
     if not counted:

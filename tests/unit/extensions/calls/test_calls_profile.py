@@ -6,9 +6,7 @@ import pytest
 from msgspec.structs import replace
 from unit.builders.function_calls import FIND, MAIN, NAMES, WORK, node, snapshot, thread_tree
 
-from locktop.collector.model import CallTree
-from locktop.collector.render.profiles.call_tree import Node, Step
-from locktop.collector.render.profiles.calls_profile import (
+from locktop.collector.extensions.calls.calls_profile import (
     COUNT,
     NO_CALLS,
     OWN,
@@ -16,13 +14,15 @@ from locktop.collector.render.profiles.calls_profile import (
     WAIT,
     CallsProfile,
 )
-from locktop.collector.render.profiles.function_calls import (
+from locktop.collector.extensions.calls.function_calls import (
     ENDED,
     FunctionSum,
-    calls_of,
     contexts,
     functions,
+    sum_calls,
 )
+from locktop.collector.extensions.calls.model import CallTree
+from locktop.collector.render.profiles.call_tree import Node, Step
 
 
 def by_name(profile: CallsProfile) -> dict[str, FunctionSum]:
@@ -41,7 +41,7 @@ def test_a_recursive_function_counts_its_time_once() -> None:
 
 
 def test_own_times_add_up_to_the_traced_time() -> None:
-    calls = calls_of(snapshot(thread_tree(1), thread_tree(2, 3.0)))
+    calls = sum_calls(snapshot(thread_tree(1), thread_tree(2, 3.0)))
     assert calls.traced_s == 40.0
     assert sum(one.own_s for one in functions(calls.root)) == pytest.approx(40.0)
 
@@ -50,7 +50,7 @@ def test_threads_are_merged_or_chosen() -> None:
     made = snapshot(thread_tree(1), thread_tree(2, 3.0))
     assert by_name(CallsProfile(made))["work"].count == 20
     assert by_name(CallsProfile(made, tid=2))["work"].total_s == 27.0
-    assert calls_of(made, 7).threads == ()
+    assert sum_calls(made, 7).threads == ()
 
 
 def test_the_tree_has_each_weight() -> None:
@@ -109,7 +109,7 @@ def test_damaged_callers_are_left_out() -> None:
     tree = CallTree(
         1, "x", (node(None, MAIN, 1, 1.0, 1.0), node(1, WORK, 1, 1.0, 1.0), node(9, FIND, 1, 1, 1))
     )
-    assert [one.node.step.name for one in contexts(calls_of(snapshot(tree)).root)] == ["main"]
+    assert [one.node.step.name for one in contexts(sum_calls(snapshot(tree)).root)] == ["main"]
 
 
 def test_deep_trees_need_no_recursion() -> None:

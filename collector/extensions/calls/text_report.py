@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from locktop.collector.render.profiles.calls_profile import CallsProfile, call_notes
-from locktop.collector.render.profiles.function_calls import (
+from locktop.collector.extensions.calls.calls_profile import CallsProfile, call_notes
+from locktop.collector.extensions.calls.function_calls import (
     ENDED,
     CallSum,
     FunctionSum,

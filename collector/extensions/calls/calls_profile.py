@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from locktop.collector.model import Snapshot
-from locktop.collector.render.profiles.call_tree import Butterfly, Node, Step, Wing, most_first
-from locktop.collector.render.profiles.function_calls import (
+from locktop.collector.extensions.calls.function_calls import (
     Calls,
     CallSum,
     Context,
-    calls_of,
     contexts,
     functions,
+    sum_calls,
 )
+from locktop.collector.extensions.calls.model import calls_of
+from locktop.collector.model import Snapshot
+from locktop.collector.render.profiles.call_tree import Butterfly, Node, Step, Wing, most_first
 from locktop.collector.render.profiles.profile import Weight, WeightUnit
 
 TOTAL, OWN, COUNT, WAIT = "total", "own", "count", "wait"
@@ -61,7 +62,7 @@ class CallsProfile:
     def calls(self) -> Calls:
         """The added trees."""
         if self._calls is None:
-            self._calls = calls_of(self.snapshot, self.tid, self.before)
+            self._calls = sum_calls(self.snapshot, self.tid, self.before)
         return self._calls
 
     @property
@@ -114,7 +115,7 @@ class CallsProfile:
         return {step: self.butterfly(weight, step) for step in steps}
 
     def notes(self, weight: str) -> tuple[str, ...]:
-        if not self.snapshot.calls:
+        if not calls_of(self.snapshot):
             return (self._missing,)
         return call_notes(self.calls)
 

@@ -7,11 +7,17 @@ from typing import cast
 import msgspec
 import pytest
 
-from locktop.collector.model import CallTree
-from locktop.collector.shm.call_trees import CallsHead, CallTrees, OpenCall, RawCall, RawCallTree
+from locktop.collector.extensions.calls.call_builder import ENDED, CallBuilder
+from locktop.collector.extensions.calls.call_trees import (
+    CallsHead,
+    CallTrees,
+    OpenCall,
+    RawCall,
+    RawCallTree,
+)
+from locktop.collector.extensions.calls.model import CallTree
 from locktop.collector.shm.clock import Clock
 from locktop.collector.shm.reader import RawThread
-from locktop.collector.sources.preload.call_builder import ENDED, CallBuilder
 
 ON, OFF = 257, 512
 SECOND = 1_000

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from locktop.collector.model import CallNode, CallTree, Frame, Snapshot
+from locktop.collector.extensions.calls.model import CallNode, CallTree, calls_of
+from locktop.collector.model import Frame, Snapshot
 from locktop.collector.render.profiles.call_tree import SourceLine, Step, function
 
 #: The tid of the tree of all threads that have ended.
@@ -91,7 +92,7 @@ class Calls(Struct, frozen=True):
     unmatched: int = 0
 
 
-def calls_of(snapshot: Snapshot, tid: int | None = None, before: Snapshot | None = None) -> Calls:
+def sum_calls(snapshot: Snapshot, tid: int | None = None, before: Snapshot | None = None) -> Calls:
     """Return the calls of a snapshot.
 
     Args:
@@ -99,15 +100,16 @@ def calls_of(snapshot: Snapshot, tid: int | None = None, before: Snapshot | None
         tid: one thread, or ENDED; None: all threads.
         before: an earlier scan of the same process: only the calls since then count.
     """
-    trees = _chosen(snapshot.calls, tid)
+    trees = _chosen(calls_of(snapshot), tid)
     root = _add_trees(snapshot, trees)
     earlier: Sequence[CallTree] = ()
     if before is not None:
-        earlier = _chosen(before.calls, tid)
+        before_trees = calls_of(before)
+        earlier = _chosen(before_trees, tid)
         if tid == ENDED:
             # The calls of a thread that has ended meanwhile are those of ended threads now.
-            alive = {tree.tid for tree in snapshot.calls}
-            earlier = [tree for tree in before.calls if tree.tid == ENDED or tree.tid not in alive]
+            alive = {tree.tid for tree in calls_of(snapshot)}
+            earlier = [tree for tree in before_trees if tree.tid == ENDED or tree.tid not in alive]
         # Each scan may know more names than the one before.
         _subtract(
             root, _add_trees(replace(before, stacks={**before.stacks, **snapshot.stacks}), earlier)
@@ -246,4 +248,4 @@ def functions(root: CallSum) -> list[FunctionSum]:
 
 def names_of(snapshot: Snapshot) -> Mapping[int, str]:
     """Return the names of the threads that have calls, by tid."""
-    return {tree.tid: tree.name for tree in snapshot.calls}
+    return {tree.tid: tree.name for tree in calls_of(snapshot)}

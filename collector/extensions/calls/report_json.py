@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from locktop.collector.render.documents.call_tree_json import location_entry
-from locktop.collector.render.profiles.calls_profile import CallsProfile
-from locktop.collector.render.profiles.function_calls import (
+from locktop.collector.extensions.calls.calls_profile import CallsProfile
+from locktop.collector.extensions.calls.function_calls import (
     CallSum,
     FunctionSum,
     contexts,
     functions,
 )
+from locktop.collector.render.documents.call_tree_json import location_entry
 
 FORMAT = "locktop.calls"
 VERSION = 1

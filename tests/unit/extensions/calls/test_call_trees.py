@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from locktop.collector.errors import LocktopError
+from locktop.collector.extensions.calls.call_trees import CallTrees
 from locktop.collector.native import ffi, lib
-from locktop.collector.shm.call_trees import CallTrees
 from locktop.collector.shm.segment import SharedMemory
 
 THREAD_AT, TREE_AT, FRAMES_AT, FIRST_AT, SECOND_AT = 8192, 16384, 20480, 24576, 28672
