@@ -98,7 +98,7 @@ def part(program: list[str], rate: float | None, seconds: float) -> Part:
         with closing(attach(target.pid)) as source:
             source.scan(resolve=True)
             if rate is not None:
-                source.profile_inside(None, rate)
+                source.start_part("inside", None, rate)
             source.scan()
             time.sleep(WARM_S)
             return figures(source, target.pid, seconds)

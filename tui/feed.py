@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from locktop.collector.model import Snapshot
 
@@ -63,14 +63,14 @@ class SnapshotFeed(Protocol):
         The call may block, so the thread that draws must not make it. Raises LocktopError.
         """
 
-    def profile_inside(self, locks: Collection[int]) -> None:
-        """Sample from now on what runs inside these locks, see Source.profile_inside().
+    def start_part(self, name: str, *arguments: Any) -> None:
+        """Let the session part of an extension work from now on, see Source.start_part().
 
         The call may block, so the thread that draws must not make it. Raises LocktopError.
         """
 
-    def end_profile(self) -> None:
-        """Take no more of these samples. The call may block."""
+    def end_part(self, name: str) -> None:
+        """End this work. The call may block."""
 
     @property
     def source(self) -> Source | None:
@@ -144,11 +144,11 @@ class PollerFeed:
             raise LocktopError("there is no scan yet")
         return self._session.start() if begins else self._session.stop()
 
-    def profile_inside(self, locks: Collection[int]) -> None:
-        self._source.profile_inside(locks)
+    def start_part(self, name: str, *arguments: Any) -> None:
+        self._source.start_part(name, *arguments)
 
-    def end_profile(self) -> None:
-        self._source.end_profile()
+    def end_part(self, name: str) -> None:
+        self._source.end_part(name)
 
     @property
     def source(self) -> Source | None:
@@ -218,12 +218,12 @@ class ReplayFeed:
 
         raise LocktopError("there is no session to begin or end: this is a recording")
 
-    def profile_inside(self, locks: Collection[int]) -> None:
+    def start_part(self, name: str, *arguments: Any) -> None:
         from locktop.collector.errors import LocktopError
 
         raise LocktopError("there is nothing to sample: this is a recording")
 
-    def end_profile(self) -> None:
+    def end_part(self, name: str) -> None:
         pass
 
     def stop(self) -> None:

@@ -53,6 +53,7 @@ class Extension:
         stage: the last stage of each scan of a live process, which may fill in the section.
         session_part: returns the part of a session that reads the shared memory of a program, a
             SessionPart for a SessionContext (sources/preload/session_part.py).
+        about: what the session part shows, for messages.
         entry_stacks: of a section that costs: scans have it on request alone (Source.want_section).
             The function returns the ids of stacks to which the entries of a part refer, one each.
         is_recorded_as_field: a recording has the section beside the fields of the snapshot, as it
@@ -69,6 +70,7 @@ class Extension:
         section: Callable[[], SnapshotSection] | None = None,
         stage: Callable[[Draft], None] | None = None,
         session_part: Callable[[Any], Any] | None = None,
+        about: str = "",
         entry_stacks: Callable[[Any], Sequence[int]] | None = None,
         is_recorded_as_field: bool = False,
         report: Callable[[Snapshot, int], Iterator[str]] | None = None,
@@ -79,6 +81,7 @@ class Extension:
         self.section = section
         self.stage = stage
         self.session_part = session_part
+        self.about = about
         self.entry_stacks = entry_stacks
         self.is_recorded_as_field = is_recorded_as_field
         self.report = report

@@ -234,7 +234,7 @@ class Lock(LockFigures, frozen=True, gc=False):
     )
     wait_max_is_bound: bool = False  # ``wait_max_s`` is an upper bound: of a part of the time
     type: str = ""  # futex: the type by the functions of its waiters, as "Rust Mutex"
-    inside: LockInside | None = None  # None: Source.profile_inside() is not on, or no sample
+    inside: LockInside | None = None  # None: no samples are taken, or no sample
     #: The waits in ``contended`` and the holds in ``hold_timed`` by length. None: there was none,
     #: or the source does not measure them.
     wait_histogram: KeptHistogram | None = None

@@ -106,7 +106,7 @@ class Contents(Struct):
     recent_thread_waits: Annotated[Mapping[int, tuple[float, ...]], _FEW] = msgspec.field(
         default_factory=dict
     )
-    inside: InsideProfile | None = None  # None: Source.profile_inside() is not on
+    inside: InsideProfile | None = None  # None: no samples are taken
     #: The parts of extensions by their names. SnapshotSection has their types (extension/parts.py).
     sections: Mapping[str, Any] = msgspec.field(default_factory=dict)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Collection, Mapping
+from typing import Any
 
 from msgspec.structs import replace
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Snapshot
-from locktop.collector.model.inside import RATE
 from locktop.collector.recording.recorder import Recorder
 from locktop.collector.recording.requested_sections import RequestedSections
 from locktop.collector.shm.ring_drain import FIRST_CALLS, RingDrain
@@ -64,11 +64,11 @@ class RecordedSource:
     def drain(self, first_calls: int = FIRST_CALLS) -> RingDrain | None:
         return self._source.drain(first_calls)
 
-    def profile_inside(self, locks: Collection[int] | None = None, rate: float = RATE) -> None:
-        self._source.profile_inside(locks, rate)
+    def start_part(self, name: str, *arguments: Any) -> None:
+        self._source.start_part(name, *arguments)
 
-    def end_profile(self) -> None:
-        self._source.end_profile()
+    def end_part(self, name: str) -> None:
+        self._source.end_part(name)
 
     def close(self) -> None:
         """Take a last snapshot with all names, end the recording and release the target."""

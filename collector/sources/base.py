@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 from msgspec import Struct
 
 from locktop.collector.model import Kind, Snapshot
-from locktop.collector.model.inside import RATE
 from locktop.collector.shm.ring_drain import FIRST_CALLS, RingDrain
 
 
@@ -113,23 +112,22 @@ class Source(Protocol):
         """
         ...
 
-    def profile_inside(self, locks: Collection[int] | None = None, rate: float = RATE) -> None:
-        """Sample from now on what runs inside contended locks.
+    def start_part(self, name: str, *arguments: Any) -> None:
+        """Let the session part of an extension work between the scans, which have its results.
 
-        Scans then have ``Snapshot.inside`` and ``Lock.inside``, with the samples since this call.
-        A further call begins anew. The target gets no signal.
+        A further call begins anew.
 
         Args:
-            locks: ids of the locks that matter; None: all.
-            rate: samples in a second of a thread.
+            name: of the extension.
+            arguments: what the part's start() takes.
 
         Raises:
-            LocktopError: the source does not know when threads take and release locks.
+            LocktopError: only the library makes that possible, or the part cannot work here.
         """
         ...
 
-    def end_profile(self) -> None:
-        """Take no more of these samples, and forget them."""
+    def end_part(self, name: str) -> None:
+        """End this work, and forget its results."""
         ...
 
     def close(self) -> None:

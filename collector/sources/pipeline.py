@@ -85,7 +85,6 @@ OBSERVE = (
     ),
     Stage(lambda scan: scan.apply_exit(), "only of a process that has ended: its threads are dead"),
     Stage(lambda scan: scan.resolve_names(), "the idle rules go by the names of functions"),
-    Stage(lambda scan: scan.complete_parts(), "takes the names that were read meanwhile"),
     Stage(
         lambda scan: scan.find_hang(),
         "goes by functions of Python; no idle rule applies to threads that hang",
@@ -118,7 +117,8 @@ PROBE = (
 #: Stages that draw conclusions.
 CONCLUDE = (
     Stage(
-        lambda scan: scan.add_inside(), "needs locks, waits and holders; requests names of its own"
+        lambda scan: scan.complete_parts(),
+        "they may need locks, waits and holders; request names of their own",
     ),
     Stage(
         lambda scan: scan.add_recent_waits(),
@@ -219,7 +219,7 @@ class Scan(ABC):
         """Let the parts of extensions read the memory of the target."""
 
     def complete_parts(self) -> None:
-        """Let these parts take the names that were read since."""
+        """Let these parts take what is known by now."""
 
     def apply_exit(self) -> None:
         """Fill in how the process ended."""
@@ -232,9 +232,6 @@ class Scan(ABC):
 
     def describe_unobserved_waits(self) -> None:
         """Fill in the details of unobserved waits for unknown objects."""
-
-    def add_inside(self) -> None:
-        """Fill in what runs inside contended locks."""
 
     @abstractmethod
     def wait_keys(self) -> WaitKeys:

@@ -64,12 +64,12 @@ class HandFeed:
         self.sessions.append(begins)
         return "The session begins anew." if begins else "The session ended."
 
-    def profile_inside(self, locks: Collection[int]) -> None:
+    def start_part(self, name: str, *arguments: Any) -> None:
         if self.refusal:
             raise LocktopError(self.refusal)
-        self.profiled.append(tuple(locks))
+        self.profiled.append(tuple(arguments[0]))
 
-    def end_profile(self) -> None:
+    def end_part(self, name: str) -> None:
         self.profiled.append(())
 
     def stop(self) -> None:

@@ -156,7 +156,7 @@ def _sampled(arguments: argparse.Namespace) -> Snapshot:
     try:
         first = source.scan(resolve=True)
         if first.is_sampled:
-            source.profile_inside()  # raises the reason
+            source.start_part("inside")  # raises the reason
         lock = lock_named(first.locks, arguments.inside)
         sampled = profiled(source, arguments.duration or _DURATION_S, arguments.hz, {lock.id})
         arguments.inside = str(lock.id)  # its name may have become another one

@@ -69,7 +69,7 @@ def profiled(
     Raises:
         LocktopError: the process runs without the library.
     """
-    source.profile_inside(locks, hz or _HZ)
+    source.start_part("inside", locks, hz or _HZ)
     end = time.monotonic() + duration_s
     while not source.scan().ended and (left_s := end - time.monotonic()) > 0:
         time.sleep(min(left_s, _SCAN_S))

@@ -58,9 +58,9 @@ class InsideSampling:
                 lock = self._now = self._wanted
                 try:
                     if lock is None:
-                        await asyncio.to_thread(self._feed.end_profile)
+                        await asyncio.to_thread(self._feed.end_part, "inside")
                     else:
-                        await asyncio.to_thread(self._feed.profile_inside, (lock,))
+                        await asyncio.to_thread(self._feed.start_part, "inside", (lock,))
                 except LocktopError as error:
                     if lock is not None and lock == self._wanted:
                         self.refusal = str(error)

@@ -7,10 +7,10 @@ from locktop.collector.extensions.calls.call_trees import CallTrees
 from locktop.collector.extensions.calls.model import NAME
 from locktop.collector.model import Draft
 from locktop.collector.shm.reader import Reading
-from locktop.collector.sources.preload.session_part import SessionContext
+from locktop.collector.sources.preload.session_part import SessionContext, SessionPart
 
 
-class CallReader:
+class CallReader(SessionPart):
     """Reads the call trees of one program. See SessionPart."""
 
     def __init__(self, context: SessionContext) -> None:
@@ -30,6 +30,3 @@ class CallReader:
             functions = {node.function for tree in trees for node in tree.nodes}
             frames = {stack: self._frames.frames(stack) for stack in sorted(functions)}
             draft.stacks = {**draft.stacks, **frames}
-
-    def complete(self, draft: Draft) -> None:
-        """See SessionPart. The names are in the stacks."""

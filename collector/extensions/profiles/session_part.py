@@ -8,11 +8,11 @@ from locktop.collector.extensions.profiles.model import NAME, SelfProfile
 from locktop.collector.extensions.profiles.profile_table import ProfileTable
 from locktop.collector.model import Draft
 from locktop.collector.shm.reader import Reading
-from locktop.collector.sources.preload.session_part import SessionContext
+from locktop.collector.sources.preload.session_part import SessionContext, SessionPart
 from locktop.collector.symbols.resolver import Resolver
 
 
-class ProfileReader:
+class ProfileReader(SessionPart):
     """Reads the profiles of one program. See SessionPart."""
 
     def __init__(self, context: SessionContext) -> None:
@@ -23,10 +23,11 @@ class ProfileReader:
         if profiles := self._table.read(reading.now):
             draft.sections = {**draft.sections, NAME: _name_functions(profiles, self._resolver)}
 
-    def complete(self, draft: Draft) -> None:
+    def complete(self, draft: Draft, reading: Reading, is_last: bool) -> bool:
         if NAME in draft.sections:
             profiles = _name_functions(draft.sections[NAME], self._resolver)
             draft.sections = {**draft.sections, NAME: profiles}
+        return False
 
 
 def _name_functions(

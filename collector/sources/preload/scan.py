@@ -19,7 +19,6 @@ from locktop.collector.model import Deadlock, Draft, Kind, Lock, Thread
 from locktop.collector.model.kinds import SPINNING_KINDS
 from locktop.collector.native import lib
 from locktop.collector.shm import control
-from locktop.collector.shm.clock import clock_pair
 from locktop.collector.shm.kinds import numbers_of
 from locktop.collector.shm.reader import RawThread
 from locktop.collector.sources import deadlock_check, discover
@@ -361,8 +360,13 @@ class PreloadScan(Scan):
                 part.build(self.draft, self._reading)
 
     def complete_parts(self) -> None:
-        for _, part in self._session.parts:
-            part.complete(self.draft)
+        is_last, parts = self.resolve or self.has_ended, self._session.parts
+        results = [part.complete(self.draft, self._reading, is_last) for _, part in parts]
+        if any(results):
+            self.add_stacks()
+            if self.resolve:
+                self.await_resolver()
+                self.refresh_names()
 
     # ---- conclusions ----
 
@@ -417,19 +421,6 @@ class PreloadScan(Scan):
             probe.request_names()
             self.await_resolver()
         probe.annotate(self.draft)
-
-    def add_inside(self) -> None:
-        """Fill in what runs inside contended locks, if Source.profile_inside() is on."""
-        inside = self._session.inside
-        if inside is None:
-            return
-        ticks, ns = clock_pair(self._session.clock.kind)
-        ago_s = self._session.clock.seconds(ticks - self._reading.now)
-        inside.annotate(self.draft, ns - round(ago_s * 1e9), self.resolve or self.has_ended)
-        self.add_stacks()
-        if self.resolve:
-            self.await_resolver()
-            self.refresh_names()
 
     def wait_keys(self) -> WaitKeys:
         return merged_wait_keys(self.watched.followed_thread.sleeps, self._session.waits)

@@ -7,11 +7,9 @@ session.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from locktop.collector.analysis.idle.classifier import Classifier
 from locktop.collector.analysis.idle.rules import Rules
-from locktop.collector.errors import LocktopError
 from locktop.collector.extension.discovery import extensions
 from locktop.collector.extension.parts import Extension
 from locktop.collector.model import Frame, Kind, Lock
@@ -22,7 +20,6 @@ from locktop.collector.shm.layout import LockRow
 from locktop.collector.shm.lock_names import ProgramLockNames
 from locktop.collector.shm.misuse_log import MisuseLog
 from locktop.collector.shm.reader import RawThread, Reader
-from locktop.collector.shm.ring_drain import RingDrain
 from locktop.collector.shm.segment import SharedMemory
 from locktop.collector.shm.unloaded_code import UnloadedCode
 from locktop.collector.sources.pipeline import Probes
@@ -46,9 +43,6 @@ from locktop.collector.sources.watched_process import WatchedProcess
 from locktop.collector.symbols.python.frame_reader import PythonReader
 from locktop.collector.symbols.python.thread_names import ThreadNameReader
 from locktop.collector.symbols.resolver import Resolver
-
-if TYPE_CHECKING:
-    from locktop.collector.sources.preload.inside_profiler import InsideProfiler
 
 
 class PreloadSession:
@@ -83,7 +77,9 @@ class PreloadSession:
         self.unloaded_code = UnloadedCode(memory)
         self.misuses = MisuseLog(memory, self.clock)
         self.kept_locks = KeptLocks(self.reader, self.frames, self.clock)
-        self.parts = _parts(SessionContext(memory, self.clock, resolver, self.frames))
+        self.parts = _parts(
+            SessionContext(pid, watched.target.own_pid, memory, self.clock, resolver, self.frames)
+        )
         self.orders = LockOrders(memory, resolver, of_classes)
         self.rows: dict[int, LockRow] = {}  # of the last scan
         self.idle_cache = IdleCache()
@@ -94,7 +90,6 @@ class PreloadSession:
         #: Tids of owners that threads wait for, see fork_inherited.owners_left_by_fork().
         self.left_by_fork: frozenset[int] = frozenset()
         self.seen_alive = 0  # ticks
-        self.inside: InsideProfiler | None = None
         holders = HolderProbe(
             pid, watched.tasks, self.native_stacks, self.python, self._still_holds
         )
@@ -117,7 +112,8 @@ class PreloadSession:
     def _native_frames(self, stack: int) -> tuple[Frame, ...]:
         """Return the frames of a stack that the library recorded or that a probe unwound."""
         if stack >= native_stacks.SAMPLES_FIRST_ID:
-            return self.inside.frames(stack) if self.inside is not None else ()
+            by_part = (part.frames(stack) for _, part in self.parts)
+            return next(filter(None, by_part), ())
         if stack >= native_stacks.FIRST_ID:
             return self.native_stacks.frames(stack)
         return self.frames.frames(stack)
@@ -171,31 +167,14 @@ class PreloadSession:
         self.resolver.hurry()
         self.python.hurry()
 
-    def profile_inside(self, drain: RingDrain, locks: Collection[int] | None, rate: float) -> None:
-        """Begin to sample holders; see Source. The session closes ``drain``."""
-        # Here: the modules of the unwinder take some 50 ms.
-        from locktop.collector.sources.preload.inside_profiler import InsideProfiler
-        from locktop.collector.sources.probes.holder_sampler import HolderSampler
-
-        self.end_profile()
-        target = self.watched.target
-        try:
-            sampler = HolderSampler(target.pid, target.own_pid, self.resolver, rate)
-        except LookupError as error:
-            drain.close()
-            raise LocktopError(f"what runs inside locks is not known here: {error}") from None
-        wanted = control.WantedHolds(self.memory, self.clock)
-        self.inside = InsideProfiler(sampler, drain, wanted, self.clock.kind, locks)
-
-    def end_profile(self) -> None:
-        """Take no more samples of holders, and forget them."""
-        if self.inside is not None:
-            self.inside.close()
-            self.inside = None
+    def part(self, name: str) -> SessionPart:
+        """Return the part that the extension with this name brings."""
+        return next(part for extension, part in self.parts if extension.name == name)
 
     def close(self) -> None:
         """Release the file, and the claim on the process."""
-        self.end_profile()
+        for _, part in self.parts:
+            part.end()
         self.claim.close()
         self.memory.close()
         self.resolver.close()

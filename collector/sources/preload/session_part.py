@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any
 
 from msgspec import Struct
 
-from locktop.collector.model import Draft
+from locktop.collector.model import Draft, Frame
 from locktop.collector.shm.clock import Clock
 from locktop.collector.shm.reader import Reading
+from locktop.collector.shm.ring_drain import RingDrain
 from locktop.collector.shm.segment import SharedMemory
 from locktop.collector.sources.preload.stack_table import StackFrames
 from locktop.collector.symbols.resolver import Resolver
 
 
 class SessionContext(Struct, frozen=True):
-    """The readers of one program of a preloaded process."""
+    """One program of a preloaded process, with its readers."""
 
+    pid: int
+    own_pid: int  # in the pid namespace of the process
     memory: SharedMemory
     clock: Clock
     resolver: Resolver
     frames: StackFrames
 
 
-class SessionPart(Protocol):
-    """Reads what an extension shows of one program, in each scan."""
+class SessionPart:
+    """Reads what an extension shows of one program. Each method may do nothing."""
 
     def build(self, draft: Draft, reading: Reading) -> None:
         """Fill in the section soon after the reading; request the names of functions.
@@ -33,5 +36,31 @@ class SessionPart(Protocol):
             LocktopError: the shared memory is damaged.
         """
 
-    def complete(self, draft: Draft) -> None:
-        """Fill in the names that were read since."""
+    def complete(self, draft: Draft, reading: Reading, is_last: bool) -> bool:
+        """Fill in what needs locks, waits and holders, and the names that were read since.
+
+        Args:
+            draft: the scan.
+            reading: the last one of the scan.
+            is_last: whether the scan waits for all that there is to know.
+
+        Returns:
+            whether the draft refers to further stacks and call sites.
+        """
+        return False
+
+    def start(self, drain: RingDrain, is_first_program: bool, *arguments: Any) -> None:
+        """Begin work between the scans; see Source.start_part().
+
+        Args:
+            drain: the ring records from now on; the part closes it.
+            is_first_program: False: the process has executed another program since the request.
+            arguments: those of the request.
+        """
+
+    def end(self) -> None:
+        """End this work, if there is any, and forget its results."""
+
+    def frames(self, stack: int) -> tuple[Frame, ...]:
+        """Return the frames of a stack with an id from native_stacks.SAMPLES_FIRST_ID on."""
+        return ()

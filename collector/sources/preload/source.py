@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Collection, Mapping
 from contextlib import nullcontext
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -14,7 +15,6 @@ from locktop.collector.errors import LocktopError
 from locktop.collector.linux import procfs
 from locktop.collector.linux.process_info import iso
 from locktop.collector.model import Snapshot
-from locktop.collector.model.inside import RATE
 from locktop.collector.sanitize import clean
 from locktop.collector.shm import control
 from locktop.collector.shm.ring_drain import FIRST_CALLS, RingDrain
@@ -52,8 +52,8 @@ class PreloadSource:
         self._stop_threads = stop_threads
         self._of_classes = of_classes
         self._drains: list[RingDrain] = []
-        #: The arguments of profile_inside(), while that is on.
-        self._inside: tuple[Collection[int] | None, float] | None = None
+        #: The arguments of start_part() by name, while the part is at work.
+        self._started: dict[str, tuple[Any, ...]] = {}
         self._watched = WatchedProcess(pid)
         memory = discover.open_memory(self._watched.target)
         self._session = self._new_session(memory)
@@ -158,16 +158,16 @@ class PreloadSource:
             ]
             return drain
 
-    def profile_inside(self, locks: Collection[int] | None = None, rate: float = RATE) -> None:
+    def start_part(self, name: str, *arguments: Any) -> None:
         drain = self.drain(0)
         with self._busy:
-            self._session.profile_inside(drain, locks, rate)
-            self._inside = locks, rate
+            self._session.part(name).start(drain, True, *arguments)
+            self._started[name] = arguments
 
-    def end_profile(self) -> None:
+    def end_part(self, name: str) -> None:
         with self._busy:
-            self._session.end_profile()
-            self._inside = None
+            self._session.part(name).end()
+            self._started.pop(name, None)
 
     # ---- the identity of the process and of its program ----
 
@@ -210,10 +210,10 @@ class PreloadSource:
             return None
         self._session.close()
         self._session = self._new_session(memory)
-        if self._inside is not None:  # ids of locks are those of the former program
+        for name, arguments in self._started.items():
             drain = RingDrain(memory, 0)
             self._drains.append(drain)
-            self._session.profile_inside(drain, None, self._inside[1])
+            self._session.part(name).start(drain, False, *arguments)
         self._exe = exe
         self._watched.figures.identify()
         return None

@@ -9,15 +9,16 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Collection, Mapping
+from typing import Any
 
 from msgspec.structs import replace
 
 from locktop.collector.analysis.idle.rules import Rules
 from locktop.collector.errors import LocktopError, reason_of
+from locktop.collector.extension.discovery import extensions
 from locktop.collector.linux import procfs, ptrace_access, thread_files
 from locktop.collector.linux.process_info import iso
 from locktop.collector.model import Snapshot, ThreadState
-from locktop.collector.model.inside import RATE
 from locktop.collector.sources import discover, gc_pause
 from locktop.collector.sources.base import OngoingWait
 from locktop.collector.sources.sampling.cpu_budget import CpuBudget
@@ -145,15 +146,16 @@ class SamplingSource:
         """See Source. A sampled process has no rings."""
         return None
 
-    def profile_inside(self, locks: Collection[int] | None = None, rate: float = RATE) -> None:
-        """See Source. No source but the library knows when a thread takes a lock."""
+    def start_part(self, name: str, *arguments: Any) -> None:
+        """See Source. Parts of extensions read the memory of the library alone."""
+        about = next(extension.about for extension in extensions() if extension.name == name)
         raise LocktopError(
-            "what runs inside locks is known with the library alone; process"
+            f"{about} is known with the library alone; process"
             f" {self._watched.target}: {self._why_sampled()}"
         )
 
-    def end_profile(self) -> None:
-        """See Source. There is no profile."""
+    def end_part(self, name: str) -> None:
+        """See Source. No part is at work."""
 
     def _why_sampled(self) -> str:
         return self._why or "it runs without the library"

@@ -12,11 +12,11 @@ import pytest
 from support import tool
 from support.targets import PATIENCE_S, StartTarget, Target
 
+from locktop.collector.extensions.inside import bursts, duty_cycle
 from locktop.collector.linux import procfs
 from locktop.collector.model import Lock, Snapshot
 from locktop.collector.render.profiles.inside_tree import inside
 from locktop.collector.sources.attach import attach
-from locktop.collector.sources.probes import bursts, duty_cycle
 from locktop.collector.symbols.unwind import perf_sample, perf_stream
 from locktop.collector.symbols.unwind.arch import architecture
 
@@ -29,7 +29,7 @@ def sampled(pid: int, rate: float, name: str, samples: int) -> tuple[Snapshot, L
     """Return a snapshot with at least so many samples inside a lock."""
     until = time.monotonic() + PATIENCE_S
     with closing(attach(pid)) as source:
-        source.profile_inside(None, rate)
+        source.start_part("inside", None, rate)
         while time.monotonic() < until:
             found = next((lock for lock in source.scan().locks if lock.name == name), None)
             if found and found.inside and found.inside.samples >= samples:
@@ -292,9 +292,9 @@ def test_a_profile_ends_and_leaves_the_level(start_target: StartTarget) -> None:
     target.expect("ready")
     with closing(attach(target.pid)) as source:
         assert source.scan().inside is None
-        source.profile_inside(None, 99.0)
+        source.start_part("inside", None, 99.0)
         assert source.scan().inside is not None
-        source.end_profile()
+        source.end_part("inside")
         snapshot = source.scan()
     assert snapshot.inside is None
     assert snapshot.level == "contended"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Collection
+from typing import Any
 
 import pytest
 from support.driven import PATIENCE_S, Screen
@@ -28,8 +28,8 @@ class FastFeed(PollerFeed):
         super().__init__(source, history)
         self._own_source = source
 
-    def profile_inside(self, locks: Collection[int]) -> None:
-        self._own_source.profile_inside(locks, 999.0)
+    def start_part(self, name: str, *arguments: Any) -> None:
+        self._own_source.start_part(name, *arguments, 999.0)
 
 
 async def until(screen: Screen, wanted: str) -> re.Match[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from locktop.collector.errors import LocktopError
 from locktop.tui.feed import Publish
@@ -74,12 +74,12 @@ class ListenFeed:
     def session(self, begins: bool) -> str:
         raise LocktopError("a session begins where the process runs: `locktop ctl -p PID --start`")
 
-    def profile_inside(self, locks: Collection[int]) -> None:
+    def start_part(self, name: str, *arguments: Any) -> None:
         raise LocktopError(
             "samples are taken where the process runs: `locktop callers -p PID --inside LOCK`"
         )
 
-    def end_profile(self) -> None:
+    def end_part(self, name: str) -> None:
         pass
 
     def stop(self) -> None:

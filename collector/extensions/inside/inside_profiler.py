@@ -12,9 +12,11 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from locktop.collector.analysis.inside_lock import charge, recorded_spans, unrecorded_spans
 from locktop.collector.analysis.lock_pressure import PressurePoint, pressure
 from locktop.collector.errors import LocktopError
+from locktop.collector.extensions.inside.bursts import BURST_S
+from locktop.collector.extensions.inside.held_spans import charge, recorded_spans, unrecorded_spans
+from locktop.collector.extensions.inside.holder_sampler import MAX_THREADS, HolderSampler
 from locktop.collector.model import (
     CONTENTION_KINDS,
     Draft,
@@ -33,8 +35,6 @@ from locktop.collector.shm.clock import clock_pair
 from locktop.collector.shm.control import RENEW_EVERY_S, WantedHolds
 from locktop.collector.shm.ring_drain import RingDrain
 from locktop.collector.shm.slot_batch import SlotBatch
-from locktop.collector.sources.probes.bursts import BURST_S
-from locktop.collector.sources.probes.holder_sampler import MAX_THREADS, HolderSampler
 
 #: Seconds of ring records in one batch.
 _BATCH_S = 0.25

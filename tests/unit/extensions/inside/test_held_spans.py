@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from locktop.collector.analysis.inside_lock import charge, recorded_spans, unrecorded_spans
+from locktop.collector.extensions.inside.held_spans import charge, recorded_spans, unrecorded_spans
 from locktop.collector.model import HeldSpan, HolderSample, Kind, WaitRecord
 
 LOCK, OTHER_LOCK = 7, 8

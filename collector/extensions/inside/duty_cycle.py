@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple, Protocol
 
-from locktop.collector.sources.probes.bursts import Bursts
+from locktop.collector.extensions.inside.bursts import Bursts
 from locktop.collector.symbols.unwind.perf_stream import TimedCopy
 
 #: The share of the threads' CPU time that the switches may cost.

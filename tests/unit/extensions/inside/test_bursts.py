@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from locktop.collector.sources.probes import bursts
-from locktop.collector.sources.probes.bursts import (
+from locktop.collector.extensions.inside import bursts
+from locktop.collector.extensions.inside.bursts import (
     BURST_S,
     MAX_CYCLES,
     MAX_WAKE_COST,

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from locktop.collector.sources.probes import bursts, duty_cycle
-from locktop.collector.sources.probes.bursts import MAX_CYCLES
-from locktop.collector.sources.probes.duty_cycle import (
+from locktop.collector.extensions.inside import bursts, duty_cycle
+from locktop.collector.extensions.inside.bursts import MAX_CYCLES
+from locktop.collector.extensions.inside.duty_cycle import (
     EVENT_SWITCH_S,
     HOOK_STAYS_S,
     HOOK_SWITCH_S,

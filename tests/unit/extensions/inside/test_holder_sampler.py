@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from locktop.collector.linux.threads import ThreadMoment
-from locktop.collector.sources.probes.holder_sampler import (
+from locktop.collector.extensions.inside.holder_sampler import (
     MAX_READ_PAUSE,
     LastSeen,
     Pause,
@@ -11,6 +10,7 @@ from locktop.collector.sources.probes.holder_sampler import (
     pause_of,
     periods_asleep,
 )
+from locktop.collector.linux.threads import ThreadMoment
 
 PERIOD_S = 0.01
 MS = 1_000_000
