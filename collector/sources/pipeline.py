@@ -11,7 +11,8 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from typing import ClassVar, NamedTuple
+from functools import partial
+from typing import ClassVar, NamedTuple, TypeVar
 
 from msgspec import Struct
 
@@ -24,6 +25,7 @@ from locktop.collector.analysis import (
 from locktop.collector.analysis.idle.classifier import Classifier
 from locktop.collector.analysis.recent_waits import RecentWaits
 from locktop.collector.extension.discovery import extensions
+from locktop.collector.extension.parts import Extension
 from locktop.collector.model import Draft, Frame, Snapshot
 from locktop.collector.model.kinds import INTERPRETER_LOCK_KINDS
 from locktop.collector.render.words import patterns
@@ -34,6 +36,8 @@ from locktop.collector.sources.probes.python_thread_names import PythonThreadNam
 from locktop.collector.sources.watched_process import WatchedProcess
 from locktop.collector.symbols.python.interpreter import waits_for_interpreter
 from locktop.collector.symbols.resolver import Resolver
+
+T = TypeVar("T")
 
 
 class Stage(NamedTuple):
@@ -365,14 +369,18 @@ class Scan(ABC):
         self.draft.sites = {address: site(address) for address in sorted(self.draft.sites)}
 
     def run_extensions(self) -> None:
-        """Let each extension add its section. A fault of an extension is a note."""
+        """Let each extension add its section."""
         for extension in extensions():
-            if extension.stage is None:
-                continue
-            try:
-                extension.stage(self.draft)
-            except Exception as error:
-                self.note(f"extension {extension.name}: {type(error).__name__}: {error}")
+            if extension.stage is not None:
+                self.guard(extension, partial(extension.stage, self.draft))
+
+    def guard(self, extension: Extension, run: Callable[[], T]) -> T | None:
+        """Run a part of an extension. Its fault is a note, and then None is returned."""
+        try:
+            return run()
+        except Exception as error:
+            self.note(f"extension {extension.name}: {type(error).__name__}: {error}")
+            return None
 
     def leave_out_messages(self) -> None:
         """Remove deadlocks over a wait that any thread can end with a message."""

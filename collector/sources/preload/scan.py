@@ -357,11 +357,14 @@ class PreloadScan(Scan):
     def build_parts(self) -> None:
         for extension, part in self._session.parts:
             if extension.entry_stacks is None or extension.name in self.watched.wanted_sections:
-                part.build(self.draft, self._reading)
+                self.guard(extension, partial(part.build, self.draft, self._reading))
 
     def complete_parts(self) -> None:
-        is_last, parts = self.resolve or self.has_ended, self._session.parts
-        results = [part.complete(self.draft, self._reading, is_last) for _, part in parts]
+        draft, reading, is_last = self.draft, self._reading, self.resolve or self.has_ended
+        results = [
+            self.guard(extension, partial(part.complete, draft, reading, is_last))
+            for extension, part in self._session.parts
+        ]
         if any(results):
             self.add_stacks()
             if self.resolve:

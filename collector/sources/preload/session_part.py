@@ -27,14 +27,13 @@ class SessionContext(Struct, frozen=True):
 
 
 class SessionPart:
-    """Reads what an extension shows of one program. Each method may do nothing."""
+    """Reads what an extension shows of one program. Each method may do nothing.
+
+    A fault in build() or complete() is a note of the snapshot, and the scan goes on.
+    """
 
     def build(self, draft: Draft, reading: Reading) -> None:
-        """Fill in the section soon after the reading; request the names of functions.
-
-        Raises:
-            LocktopError: the shared memory is damaged.
-        """
+        """Fill in the section soon after the reading; request the names of functions."""
 
     def complete(self, draft: Draft, reading: Reading, is_last: bool) -> bool:
         """Fill in what needs locks, waits and holders, and the names that were read since.

@@ -385,7 +385,7 @@ def test_no_sample_is_taken_right_after_a_scan(
 
     def noted(samples: Sampler, count: int = 0) -> Mapping[int, Sample]:
         found = take(samples, count)
-        taken.append((samples.at, threading.current_thread().name == "sampler"))
+        taken.append((samples.sampled_at, threading.current_thread().name == "sampler"))
         return found
 
     monkeypatch.setattr(Sampler, "take", noted)
