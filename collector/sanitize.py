@@ -25,10 +25,10 @@ def clean(text: str | bytes, longest: int = LONGEST) -> str:
         text = _shorten(text, longest)
     if text.isascii() and text.isprintable():
         return text
-    return "".join(map(_harmless, text))
+    return "".join(map(_escape, text))
 
 
-def _harmless(character: str) -> str:
+def _escape(character: str) -> str:
     if character in "\t\n\r\v\f\x85\u2028\u2029":
         return " "
     return "?" if unicodedata.category(character) in _HARMFUL else character

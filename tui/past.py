@@ -227,9 +227,11 @@ class Past:
         Raises:
             LocktopError: those of the recording are damaged.
         """
-        return sorted([*self._known(), *self._own_marks], key=lambda notable: notable.time_ns)
+        return sorted(
+            [*self._kept_notables(), *self._own_marks], key=lambda notable: notable.time_ns
+        )
 
-    def _known(self) -> Sequence[Notable]:
+    def _kept_notables(self) -> Sequence[Notable]:
         if self.moments is None:
             return ()
         if not self.is_replay:
@@ -249,7 +251,7 @@ class Past:
         Raises:
             LocktopError: those of the recording are damaged.
         """
-        return [notable for notable in self._known() if notable.kind in ALERTS]
+        return [notable for notable in self._kept_notables() if notable.kind in ALERTS]
 
     # The player
 

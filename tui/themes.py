@@ -132,7 +132,7 @@ def _check_values(theme: ThemeFile, origin: str) -> None:
 
 def shipped_names() -> list[str]:
     """The names of the themes in this package."""
-    return sorted(path.name.removesuffix(".toml") for path in _shipped())
+    return sorted(path.name.removesuffix(".toml") for path in _shipped_files())
 
 
 def load_all() -> tuple[dict[str, ThemeFile], list[str]]:
@@ -143,7 +143,7 @@ def load_all() -> tuple[dict[str, ThemeFile], list[str]]:
     themes: dict[str, ThemeFile] = {}
     wrong: list[str] = []
     files: list[tuple[Path, Callable[[Path], bytes]]]
-    files = [(path, Path.read_bytes) for path in _shipped()]
+    files = [(path, Path.read_bytes) for path in _shipped_files()]
     # Anybody may have put a file where the user's variables lead.
     files += [(path, user_file.read) for path in _own()]
     for path, read in files:
@@ -156,7 +156,7 @@ def load_all() -> tuple[dict[str, ThemeFile], list[str]]:
     return themes, wrong
 
 
-def _shipped() -> list[Path]:
+def _shipped_files() -> list[Path]:
     return sorted(Path(themes.__path__[0]).glob("*.toml"))
 
 

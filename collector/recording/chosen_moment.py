@@ -67,7 +67,7 @@ def time_of(moments: Moments, text: str) -> int:
     """
     times = _times(moments)
     if _RELATIVE.fullmatch(text):
-        return _given(moments, text, times[0], times[-1]).last_ns
+        return _parse_given(moments, text, times[0], times[-1]).last_ns
     return _last_ns(moments, text, 0)
 
 
@@ -163,7 +163,7 @@ def _taken_at(moments: Moments, time_ns: int) -> Snapshot:
     number = bisect_right(times, time_ns)
     if number < len(times):
         following = moments.snapshot_at(times[number])
-        began = _parsed(following.taken_at)
+        began = _parse_iso(following.taken_at)
         if began is not None and began.first_ns <= time_ns:
             return following
     return snapshot
@@ -174,13 +174,13 @@ def _last_ns(moments: Moments, text: str | None, default_ns: int) -> int:
     if text is None:
         return default_ns
     times = moments.times_ns()
-    given = _given(moments, text, times[0], times[-1])
+    given = _parse_given(moments, text, times[0], times[-1])
     if given.last_ns < times[0] - _NS or given.first_ns > times[-1] + _NS:
         raise LocktopError(f"{text!r} is outside of the recording; {_there_are(moments)}")
     return min(max(given.last_ns, times[0]), times[-1])
 
 
-def _given(moments: Moments, text: str, begin_ns: int, end_ns: int) -> _Given:
+def _parse_given(moments: Moments, text: str, begin_ns: int, end_ns: int) -> _Given:
     if match := _RELATIVE.fullmatch(text):
         sign, number, unit = match.groups()
         by_ns = round(float(number) * _UNITS_NS[unit])
@@ -195,7 +195,7 @@ def _given(moments: Moments, text: str, begin_ns: int, end_ns: int) -> _Given:
         # A long wait may have ended before the first snapshot.
         exact_ns = max(begin_ns, _notable(moments, match[1], int(match[2] or 1)).time_ns)
         return _Given(exact_ns, exact_ns)
-    given = _on_clock(text, begin_ns, end_ns) if _CLOCK.fullmatch(text) else _parsed(text)
+    given = _on_clock(text, begin_ns, end_ns) if _CLOCK.fullmatch(text) else _parse_iso(text)
     if given is None:
         raise LocktopError(
             f"{text!r} is no time; 12:03:04, -35s (before the end), +10m, 50%, alert:2 and"
@@ -244,7 +244,7 @@ def _given_on(day: date, clock: time_of_day, fraction: str | None, unit_ns: int)
     return _Given(first_ns, first_ns + unit_ns - 1)
 
 
-def _parsed(text: str) -> _Given | None:
+def _parse_iso(text: str) -> _Given | None:
     """Return a time as ISO 8601; without a zone it is local time. None for another text."""
     if len(text) > 40 or ("T" not in text and " " not in text):
         return None

@@ -124,7 +124,7 @@ class KnownNames:
         """Return the snapshot with the names that are known; the same object if it has them."""
         if not self._frames and not self._locks:
             return snapshot
-        stacks = {stack: self._named(frames) for stack, frames in snapshot.stacks.items()}
+        stacks = {stack: self._name_frames(frames) for stack, frames in snapshot.stacks.items()}
         sites = {address: self._site(frame) for address, frame in snapshot.sites.items()}
         before = {lock.id: lock.name for lock in snapshot.locks}
         locks = tuple([self._named_lock(lock, snapshot, stacks) for lock in snapshot.locks])
@@ -134,10 +134,10 @@ class KnownNames:
             stacks=stacks,
             sites=sites,
             locks=locks,
-            patterns=tuple([_reworded(pattern, renamed) for pattern in snapshot.patterns]),
+            patterns=tuple([_reword(pattern, renamed) for pattern in snapshot.patterns]),
         )
 
-    def _named(self, frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
+    def _name_frames(self, frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
         if not any(_may_get_more(frame) and _code(frame) in self._frames for frame in frames):
             return frames
         better = [frame for calls in _calls(frames) for frame in self._better(calls)]
@@ -244,7 +244,7 @@ def _uses(
                 yield f"{word} in {frame.module}+{frame.offset:#x}"
 
 
-def _reworded(pattern: Pattern, renamed: Mapping[str, str]) -> Pattern:
+def _reword(pattern: Pattern, renamed: Mapping[str, str]) -> Pattern:
     """Return a pattern whose sentences have the new names of locks."""
     evidence, advice = pattern.evidence, pattern.advice
     for before, after in renamed.items():

@@ -111,11 +111,11 @@ class LaterNames:
     def reword(self, notables: Iterable[Notable]) -> list[Notable]:
         """Return moments whose texts name their locks, as far as the names are known by now."""
         return [
-            self._reworded(notable) if notable.lock and " 0x" in notable.text else notable
+            self._reword(notable) if notable.lock and " 0x" in notable.text else notable
             for notable in notables
         ]
 
-    def _reworded(self, notable: Notable) -> Notable:
+    def _reword(self, notable: Notable) -> Notable:
         newest = self._newest()
         newest_ns = newest.time_ns if newest is not None else 0
         named, tried_ns = self._texts.get(notable, (notable, -1))

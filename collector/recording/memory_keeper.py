@@ -163,7 +163,7 @@ class GuardedMemory:
     def keep(
         self, snapshot: Snapshot, whole: Snapshot | None = None, taken_ns: int | None = None
     ) -> None:
-        self._guarded(lambda keeper: keeper.keep(snapshot, whole, taken_ns))
+        self._guard(lambda keeper: keeper.keep(snapshot, whole, taken_ns))
 
     def keep_records(self, batches: Iterable[SlotBatch]) -> None:
         """Add the ring records of a stream; see MemoryKeeper.add_slots."""
@@ -172,13 +172,13 @@ class GuardedMemory:
             for batch in batches:
                 keeper.add_slots(batch)
 
-        self._guarded(add)
+        self._guard(add)
 
     def close(self) -> None:
         if self._keeper is not None:
             self._keeper.close()
 
-    def _guarded(self, use: Callable[[MemoryKeeper], None]) -> None:
+    def _guard(self, use: Callable[[MemoryKeeper], None]) -> None:
         keeper = self._keeper
         if keeper is None:
             return

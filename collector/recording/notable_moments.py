@@ -86,7 +86,7 @@ class NotableMoments:
         if not 0 < self._unnamed <= _PATIENCE or snapshot.ended:
             notables += self._long_waits_of(scan, self._waiting)
             self._waiting = []
-        notables += self._alerted(scan, time_ns)
+        notables += self._alert_notables(scan, time_ns)
         notables += self._new_marks(snapshot, time_ns)
         if snapshot.ended and not self._has_ended:
             self._has_ended = True
@@ -97,7 +97,7 @@ class NotableMoments:
 
     # ---- waits that go on, and deadlocks ----
 
-    def _alerted(self, scan: _Scan, time_ns: int) -> Iterator[Notable]:
+    def _alert_notables(self, scan: _Scan, time_ns: int) -> Iterator[Notable]:
         snapshot = scan.snapshot
         in_cycles = {
             edge.tid

@@ -34,13 +34,13 @@ def newest_of_each(events: Sequence[Event]) -> tuple[Event, ...]:
     newest = []
     for event in events:
         if locks[event.lock] < MAX_EVENTS or threads[event.tid] < MAX_EVENTS:
-            newest.append(_rounded(event))
+            newest.append(_round_times(event))
         locks[event.lock] += 1
         threads[event.tid] += 1
     return tuple(newest)
 
 
-def _rounded(event: Event) -> Event:
+def _round_times(event: Event) -> Event:
     return replace(
         event,
         ago_s=round(event.ago_s * _AGE_STEPS) / _AGE_STEPS,

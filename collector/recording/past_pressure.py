@@ -39,12 +39,12 @@ class PastPressure:
 
     def __init__(self, moments: Moments) -> None:
         self._moments = moments
-        self._known: dict[int, _Moment] = {}  # by time, nanoseconds since 1970
+        self._pressure_by_time: dict[int, _Moment] = {}  # by time, nanoseconds since 1970
         self._borders: tuple[int, ...] = ()  # times of snapshots, the oldest first
 
     def is_known(self, until_ns: int) -> bool:
         """Whether the last minute before a moment has been read."""
-        return all(time_ns in self._known for time_ns in self._times(until_ns))
+        return all(time_ns in self._pressure_by_time for time_ns in self._times(until_ns))
 
     def read(self, until_ns: int) -> None:
         """Read the last minute before a moment, nanoseconds since 1970.
@@ -53,8 +53,8 @@ class PastPressure:
             LocktopError: a snapshot is damaged.
         """
         times = self._times(until_ns)
-        moments = {time_ns: self._known.get(time_ns) for time_ns in times}
-        self._known = {
+        moments = {time_ns: self._pressure_by_time.get(time_ns) for time_ns in times}
+        self._pressure_by_time = {
             time_ns: moment or _moment(self._moments.snapshot_at(time_ns))
             for time_ns, moment in moments.items()
         }
@@ -67,7 +67,7 @@ class PastPressure:
             lock: of the snapshot.
             until_ns: the moment.
         """
-        moments = self._known
+        moments = self._pressure_by_time
         points = [
             _point(time_ns, moments[time_ns], lock.id)
             for time_ns in self._times(until_ns)

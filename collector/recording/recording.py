@@ -70,7 +70,7 @@ class Recording:
             #: The fault of the file, "" for none. Frames behind the fault are left out.
             self.damage = ""
             self._check_version()
-            self._index(self._indexed() or self._found())
+            self._index(self._read_index() or self._whole_frames())
             self.info = self._read_info()
         except BaseException:
             self.close()
@@ -103,7 +103,7 @@ class Recording:
         notables: list[Notable] = []
         for entry in self._notable_frames:
             with contextlib.suppress(LocktopError):  # the others are still of use
-                notables += self._decoded(self._stored(entry), list[Notable])
+                notables += self._decode(self._read_payload(entry), list[Notable])
                 del notables[:-_MAX_NOTABLES]
         valid = [notable for notable in notables if 0 <= notable.time_ns <= _MAX_NS]
         cleaned = [replace(notable, text=clean(notable.text)) for notable in valid]
@@ -144,8 +144,8 @@ class Recording:
         for entry in self._slot_frames[bisect_right(self._slot_times, from_ns - 1) :]:
             if entry.first_ns >= to_ns:
                 continue
-            data = frame_format.unpack(self._stored(entry), entry.unpacked)
-            yield self._decoded(data, SlotBatch)
+            data = frame_format.unpack(self._read_payload(entry), entry.unpacked)
+            yield self._decode(data, SlotBatch)
 
     def lost_records(self, from_ns: int, to_ns: int) -> int:
         """Return how many ring records of a span were overwritten before they could be copied.
@@ -164,8 +164,8 @@ class Recording:
 
     def _loss(self, entry: IndexEntry) -> Loss:
         """Return the loss of a batch."""
-        data = frame_format.unpack(self._stored(entry), entry.unpacked)
-        batch = self._decoded(data, SlotBatch)
+        data = frame_format.unpack(self._read_payload(entry), entry.unpacked)
+        batch = self._decode(data, SlotBatch)
         begin_ns = 0 if batch.records or batch.marks else slot_batch.first_ns(batch)
         from_ns = min(begin_ns or entry.time_ns, entry.time_ns - 1)
         return Loss(from_ns, entry.time_ns, max(0, batch.lost))
@@ -184,14 +184,14 @@ class Recording:
         if last is not None and last[0] == first:
             first, before = first + 1, last[1]
         links = (
-            Link(FrameType(entry.type), self._stored(entry), entry.unpacked)
+            Link(FrameType(entry.type), self._read_payload(entry), entry.unpacked)
             for entry in self._snapshots[first : number + 1]
         )
         payload = before if before is not None and first > number else unpack_last(links, before)
         self._last = number, payload
         return payload
 
-    def _stored(self, entry: IndexEntry) -> bytes:
+    def _read_payload(self, entry: IndexEntry) -> bytes:
         """Return the stored payload of a frame, with its checksum checked."""
         if not 0 <= entry.stored <= MAX_STORED:
             raise self._broken("damaged: the index names a frame of an impossible size")
@@ -208,7 +208,7 @@ class Recording:
             raise self._broken(f"{error}, at byte {entry.offset}") from None
         return payload
 
-    def _decoded(self, data: bytes, type_: type[_T]) -> _T:
+    def _decode(self, data: bytes, type_: type[_T]) -> _T:
         try:
             return msgspec.msgpack.decode(data, type=type_)
         except (msgspec.MsgspecError, RecursionError, ValueError, MemoryError) as error:
@@ -247,7 +247,7 @@ class Recording:
                 f"a recording of version {version}; this locktop reads version {VERSION}"
             )
 
-    def _indexed(self) -> list[IndexEntry]:
+    def _read_index(self) -> list[IndexEntry]:
         """Return the frames that the index names; none without a sound index."""
         if self._size <= CHECKED_WHOLE or self._size < TRAILER.size:
             return []
@@ -273,9 +273,9 @@ class Recording:
         if header.type != FrameType.INDEX:
             raise self._broken("damaged: no index where one should be")
         entry = IndexEntry(offset, header.type, header.stored, header.unpacked, header.time_ns)
-        return self._decoded(self._stored(entry), IndexPart)
+        return self._decode(self._read_payload(entry), IndexPart)
 
-    def _found(self) -> list[IndexEntry]:
+    def _whole_frames(self) -> list[IndexEntry]:
         """Return the whole frames from the begin to the first damaged one."""
         scanned = frame_scan.scan(self._read_some, self._size, checks=self._size <= CHECKED_WHOLE)
         self.damage = scanned.damage
@@ -290,7 +290,7 @@ class Recording:
             if index.type != FrameType.INDEX or count > frame_scan.MAX_FRAMES:
                 continue
             with contextlib.suppress(LocktopError):  # it only makes reading quicker
-                part = self._decoded(self._stored(index), IndexPart)
+                part = self._decode(self._read_payload(index), IndexPart)
                 count += len(part.frames)
                 first_ns |= {
                     entry.offset: entry.first_ns for entry in part.frames if entry.offset in offsets
@@ -301,7 +301,9 @@ class Recording:
         ]
 
     def _index(self, frames: Sequence[IndexEntry]) -> None:
-        self._snapshots = self._chained([entry for entry in frames if entry.type in _SNAPSHOTS])
+        self._snapshots = self._chained_entries(
+            [entry for entry in frames if entry.type in _SNAPSHOTS]
+        )
         self._times = [entry.time_ns for entry in self._snapshots]
         self._slot_frames = [entry for entry in frames if entry.type == FrameType.SLOTS]
         self._slot_times = [entry.time_ns for entry in self._slot_frames]
@@ -314,7 +316,7 @@ class Recording:
         if any(a > b for a, b in itertools.pairwise(self._times)):
             raise self._broken("damaged: its times go back")
 
-    def _chained(self, frames: list[IndexEntry]) -> list[IndexEntry]:
+    def _chained_entries(self, frames: list[IndexEntry]) -> list[IndexEntry]:
         """Return the snapshots up to the first one that is in no chain as a writer makes chains."""
         links = size = 0
         for number, entry in enumerate(frames):
@@ -333,6 +335,6 @@ class Recording:
     def _read_info(self) -> RecordingInfo:
         if not self._infos:
             raise self._broken("nothing of it can be read: it was cut off or is damaged")
-        info = self._decoded(self._stored(self._infos[0]), RecordingInfo)
+        info = self._decode(self._read_payload(self._infos[0]), RecordingInfo)
         texts = {name: clean(getattr(info, name)) for name in _TEXTS}
         return replace(info, **texts)

@@ -79,7 +79,7 @@ class SegmentWriter:
         self._number = self._newest_ns = 0
         self._deleted_to_ns = 0  # where the last deleted segment ended; 0: none is deleted
         self._has_snapshot = False
-        with self._named():
+        with self._name_directory():
             self._begin(time_ns)
 
     @property
@@ -95,7 +95,7 @@ class SegmentWriter:
     def add_snapshot(self, snapshot: Snapshot, time_ns: int) -> None:
         """Append a snapshot, in a new segment if the present one is full."""
         if self._is_full(time_ns):
-            with self._named():
+            with self._name_directory():
                 self._end("the recording goes on in the next segment", time_ns)
                 self._begin(time_ns)
         self._append(lambda writer: writer.add_snapshot(snapshot, time_ns), time_ns)
@@ -111,7 +111,7 @@ class SegmentWriter:
 
     def finish(self, reason: str, time_ns: int) -> None:
         """End the last segment."""
-        with self._named():
+        with self._name_directory():
             self._writer.finish(reason, time_ns)
 
     def close(self) -> None:
@@ -120,12 +120,12 @@ class SegmentWriter:
 
     def _append(self, add: Callable[[RecordingWriter], None], time_ns: int) -> None:
         self._newest_ns = max(self._newest_ns, time_ns)
-        with self._named():
+        with self._name_directory():
             add(self._writer)
         self._delete_old()
 
     @contextlib.contextmanager
-    def _named(self) -> Iterator[None]:
+    def _name_directory(self) -> Iterator[None]:
         """Let an error of a segment name the directory, which has no segment without a snapshot."""
         try:
             yield

@@ -55,7 +55,7 @@ class SlotStore:
             self._pack()
 
     def _pack(self) -> None:
-        group = _packed(self._open, msgspec.msgpack.encode(self._open))
+        group = _pack_batches(self._open, msgspec.msgpack.encode(self._open))
         self._groups.append(group)
         self._groups_bytes += len(group.packed) + _EACH
         self._open, self._open_bytes = [], 0
@@ -104,10 +104,10 @@ def dense(slots: SlotBatch) -> SlotBatch:
 
 def packed_alone(batch: SlotBatch) -> PackedSlots:
     """Return one batch as a file has it."""
-    return _packed([batch], msgspec.msgpack.encode(batch))
+    return _pack_batches([batch], msgspec.msgpack.encode(batch))
 
 
-def _packed(batches: list[SlotBatch], data: bytes) -> PackedSlots:
+def _pack_batches(batches: list[SlotBatch], data: bytes) -> PackedSlots:
     return PackedSlots(
         time_ns=batches[-1].time_ns,
         first_ns=min(map(slot_batch.first_ns, batches)),

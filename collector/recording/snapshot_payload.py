@@ -56,7 +56,7 @@ class _Payload(Struct, array_like=True, frozen=True):
     blame: dict[int, PackedBlame]
 
 
-def _encoded(value: object) -> Any:
+def _encode_blame(value: object) -> Any:
     """Encode blame in rows as no blame: the rows are in the second part."""
     if isinstance(value, LazyBlame):
         return ()
@@ -65,9 +65,9 @@ def _encoded(value: object) -> Any:
     raise NotImplementedError(type(value).__name__)
 
 
-_ENCODER = msgspec.msgpack.Encoder(enc_hook=_encoded)
+_ENCODER = msgspec.msgpack.Encoder(enc_hook=_encode_blame)
 _DECODER = msgspec.msgpack.Decoder(_Payload)
-_JSON = msgspec.json.Encoder(enc_hook=_encoded)
+_JSON = msgspec.json.Encoder(enc_hook=_encode_blame)
 
 
 def encode(snapshot: Snapshot) -> bytes:
@@ -98,7 +98,7 @@ def decode(payload: bytes) -> Snapshot:
         for packed in decoded.blame.values():
             RecordedBlame.check(packed)
         _check_histograms(decoded.snapshot)
-        recorded = decoded.snapshot if is_harmless(decoded.snapshot, payload) else _checked(decoded)
+        recorded = decoded.snapshot if is_harmless(decoded.snapshot, payload) else _check(decoded)
         snapshot = _snapshot(recorded)
     except (msgspec.MsgspecError, ValueError, RecursionError, MemoryError) as error:
         reason = str(error) or type(error).__name__
@@ -172,10 +172,10 @@ def is_harmless(snapshot: Snapshot, payload: bytes) -> bool:
     return b"\\" not in text and not _STRANGE.search(text) and text.decode().isprintable()
 
 
-def _checked(decoded: _Payload) -> _RecordedSnapshot:
+def _check(decoded: _Payload) -> _RecordedSnapshot:
     """Return the snapshot with clean texts. Raises ValueError for an impossible number."""
     return msgspec.convert(
-        _clean(msgspec.to_builtins(decoded.snapshot, enc_hook=_encoded)), _RecordedSnapshot
+        _clean(msgspec.to_builtins(decoded.snapshot, enc_hook=_encode_blame)), _RecordedSnapshot
     )
 
 

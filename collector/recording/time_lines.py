@@ -158,7 +158,7 @@ class TimeLineReader:
                 ),
                 is_sampled=newest.is_sampled,
                 snapshot=snapshot,
-                lost_records=self._lost(samples, from_ns, to_ns),
+                lost_records=self._lost_records(samples, from_ns, to_ns),
                 holds=timeline_holds.holds_by_lock(waits, samples),
             )
 
@@ -194,7 +194,7 @@ class TimeLineReader:
         fitting = max(_LEAST_SPAN_NS, span_ns * self._max_records // expected)
         return TooManyRecordsError(fitting, 2 * self._max_records)
 
-    def _lost(self, samples: Sequence[ScanSample], from_ns: int, to_ns: int) -> int:
+    def _lost_records(self, samples: Sequence[ScanSample], from_ns: int, to_ns: int) -> int:
         if isinstance(self._moments, KnowsLosses):
             lost = self._moments.lost_records(from_ns, to_ns)
             if lost is not None:

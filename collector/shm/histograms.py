@@ -29,7 +29,7 @@ class LineSums:
         self._of_locks = ffi.new("struct lt_lines_of_locks *")
         self._of_locks.lines = ffi.addressof(self._sums)
         self._of_locks.sums, self._of_locks.count = by_lock, args.sum_count
-        self._known: dict[tuple[int, int], bytes] = {}  # by lock and part
+        self._packed_parts: dict[tuple[int, int], bytes] = {}  # by lock and part
         self._set_table(_new_uncleared("struct lt_line_sum[]", capacity), capacity)
         self._counts = ffi.new("uint64_t[]", BUCKETS)
         self._buckets = ffi.new("uint8_t[]", BUCKETS)
@@ -66,12 +66,12 @@ class LineSums:
 
     def packed_histogram(self, lock: int, part: int) -> bytes:
         """Return the waits (``WAITS``) or holds (``HOLDS``) of a lock, see PackedHistogram."""
-        packed = self._known.get((lock, part))
+        packed = self._packed_parts.get((lock, part))
         if packed is None and lock < self._of_locks.count:
             count = lib.lt_pick_histogram(
                 self._of_locks.lines, self._by_lock + lock, part, self._counts, self._buckets
             )
-            packed = self._known[lock, part] = self._pick(count)
+            packed = self._packed_parts[lock, part] = self._pick(count)
         return packed or b""
 
     def last_thread_histogram(self) -> bytes:

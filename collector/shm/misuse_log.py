@@ -28,7 +28,7 @@ class MisuseLog:
         self._clock = clock
         self._entries = GrowingArray(memory, layout.MISUSES_AT, layout.MISUSE.size)
         self._changed = 0
-        self._known: list[layout.MisuseRecord] = []
+        self._misuses: list[layout.MisuseRecord] = []
 
     def refresh(self) -> None:
         """Read the misuses again if there are new ones. Raises LocktopError for a damaged file."""
@@ -41,12 +41,12 @@ class MisuseLog:
                 layout.MISUSE.unpack(data, start)
                 for start in range(0, len(data), layout.MISUSE.size)
             ]
-            self._known = _merge(entries)
+            self._misuses = _merge(entries)
 
     @property
     def locks(self) -> frozenset[int]:
         """The ids of the locks. Such a lock may have no other figures."""
-        return frozenset(entry.lock for entry in self._known)
+        return frozenset(entry.lock for entry in self._misuses)
 
     def misuses(self, now: int) -> tuple[Misuse, ...]:
         """Return the misuses, the oldest first. ``now``: reading of the target's clock, ticks."""
@@ -60,7 +60,7 @@ class MisuseLog:
                 count=entry.count,
                 ago_s=self._clock.seconds(now - entry.first),
             )
-            for entry in self._known
+            for entry in self._misuses
         )
 
 

@@ -24,20 +24,20 @@ class RetiredSites:
     def __init__(self, memory: SharedMemory) -> None:
         self._memory = memory
         #: by lock: its LockRow.sites, and what that chain has
-        self._known: dict[int, tuple[int, PackedSites]] = {}
+        self._sites_by_lock: dict[int, tuple[int, PackedSites]] = {}
         self._retired_at = -1
 
     def begin(self, retire_seq: int) -> None:
         """Forget the chains if threads ended since. ``retire_seq``: see SharedMemory."""
         if retire_seq != self._retired_at or retire_seq & 1:
-            self._known.clear()
+            self._sites_by_lock.clear()
             self._retired_at = retire_seq
 
     def sites(self, row: LockRow) -> PackedSites:
         """Return the call sites at a lock. Raises LocktopError for a damaged file."""
-        entry = self._known.get(row.lock)
+        entry = self._sites_by_lock.get(row.lock)
         if entry is None or entry[0] != row.sites:
-            entry = self._known[row.lock] = (row.sites, self._walk(row))
+            entry = self._sites_by_lock[row.lock] = (row.sites, self._walk(row))
         return entry[1]
 
     def _walk(self, row: LockRow) -> PackedSites:

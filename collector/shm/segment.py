@@ -120,7 +120,7 @@ class GrowingArray:
 
     def __init__(self, memory: SharedMemory, start: int, element_size: int) -> None:
         self._memory = memory
-        self._at = start
+        self._offset = start
         self._element_size = element_size
         self.count = 0
         self.data = bytearray()
@@ -131,7 +131,7 @@ class GrowingArray:
 
         Raises: LocktopError for a damaged file.
         """
-        raw = self._memory.read(self._at, layout.ARRAY.size)
+        raw = self._memory.read(self._offset, layout.ARRAY.size)
         head = layout.ARRAY.unpack(raw)
         offsets = layout.chunk_offsets(raw)
         if head.element_size != self._element_size or not 0 < head.first <= 1 << 20:

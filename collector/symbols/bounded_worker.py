@@ -101,7 +101,7 @@ class BoundedWorker:
         poll = select.poll()
         poll.register(output, select.POLLIN)
         deadline = time.monotonic() + timeout_s
-        while (answer := self._buffered()) is None:
+        while (answer := self._take_buffered()) is None:
             if not poll.poll(1000 * max(0.0, deadline - time.monotonic())):
                 return None
             piece = os.read(output, _READ_SIZE)
@@ -144,7 +144,7 @@ class BoundedWorker:
         assert locktop.__file__ is not None
         return str(Path(locktop.__file__).parents[1]), self._module
 
-    def _buffered(self) -> bytes | None:
+    def _take_buffered(self) -> bytes | None:
         if len(self._buffer) < _LENGTH.size:
             return None
         end = _LENGTH.size + _LENGTH.unpack_from(self._buffer)[0]

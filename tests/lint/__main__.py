@@ -80,6 +80,9 @@ def _of_python(path: Path, source: str) -> Iterator[Finding]:
     yield from in_file(path, names.old_words_in_python(source))
     if names.is_finished(path):
         yield from in_file(path, names.vague_names(source))
+    if names.is_product(path):
+        yield from in_file(path, names.vague_attributes(source))
+        yield from in_file(path, names.vague_functions(source))
     if path.parts[0] in PRODUCT:
         yield from in_file(path, source_tree.dataclasses(source))
     elif path.parts[0] == "tests":

@@ -18,9 +18,30 @@ OLD_WORDS = re.compile(
 )
 #: Names that say nothing of what a variable holds, in folders of C that are done with them.
 VAGUE_NAMES = re.compile(r"\b(at|found|known|of|one|told)\b")
-NAMED_FOLDERS = ("native/bench", "native/demo", "native/portable", "native/src")
-#: The folders of the product, whose variables and functions say what they are.
-FINISHED = ("collector", "tui")
+NAMED_FOLDERS = (
+    "native/bench",
+    "native/demo",
+    "native/include",
+    "native/portable",
+    "native/reader",
+    "native/src",
+    "native/tests",
+)
+#: The folders of the product, whose functions are verbs or nouns, and whose attributes say what
+#: they are.
+PRODUCT = ("collector", "tui")
+#: The folders whose variables and private fields say what they are.
+FINISHED = (*PRODUCT, "tests/support")
+#: Private functions named by a participle alone: it says neither what is done nor what comes back.
+PARTICIPLE = re.compile(
+    r"_([a-z]+(ed|less)|unheard|chosen|drawn|given|got|held|kept|left|lost|seen|sent|shown|taken"
+    r"|written)"
+)
+#: The names of files of which some names wait for a better one.
+UNFINISHED = {
+    "call_builder.py", "call_tree.py", "call_tree_rows.py", "call_trees.py", "calls.py",
+    "function_calls.py", "profile.py", "profiles.py",
+}  # fmt: skip
 #: Variables that do not say what they hold.
 VAGUE_VARIABLES = {"found", "one", "at", "of", "known", "told", "made"}
 #: A function is a verb or a noun. Textual gives ``on_`` its meaning, Python ``from_`` and ``to_``.
@@ -73,35 +94,64 @@ def _defined(source: str) -> Iterator[tuple[int, str]]:
 
 
 def vague_names(source: str) -> Iterator[Fault]:
-    """Yield the variables that do not say what they hold, and functions named by a preposition.
+    """Yield the variables and private fields that do not say what they hold.
 
-    The fields of a class are no variables: they may be keys of a document.
+    The public fields of a public class are left out: they may be keys of a document.
     """
-    fields = {id(field) for field in _fields(source)}
+    fields = {id(field) for field in _public_fields(source)}
     for node in syntax_nodes(source):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            if PREPOSITION.match(node.name):
-                yield Fault(node.lineno, f"a function named by a preposition: {node.name}")
-        elif isinstance(node, ast.arg) and node.arg in VAGUE_VARIABLES:
+        if isinstance(node, ast.arg) and _is_vague(node.arg):
             yield Fault(node.lineno, f"a vague name: {node.arg}")
         elif (
             isinstance(node, ast.Name)
             and isinstance(node.ctx, ast.Store)
-            and node.id in VAGUE_VARIABLES
+            and _is_vague(node.id)
             and id(node) not in fields
         ):
             yield Fault(node.lineno, f"a vague name: {node.id}")
 
 
-def _fields(source: str) -> Iterator[ast.expr]:
+def vague_attributes(source: str) -> Iterator[Fault]:
+    """Yield the attributes that do not say what they hold."""
     for node in syntax_nodes(source):
-        if isinstance(node, ast.ClassDef):
-            yield from (part.target for part in node.body if isinstance(part, ast.AnnAssign))
+        if not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Store):
+            continue
+        if _is_vague(node.attr):
+            yield Fault(node.lineno, f"a vague name of an attribute: {node.attr}")
+
+
+def vague_functions(source: str) -> Iterator[Fault]:
+    """Yield the functions named by a preposition, or by a word that says nothing."""
+    for node in syntax_nodes(source):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if PREPOSITION.match(node.name):
+            yield Fault(node.lineno, f"a function named by a preposition: {node.name}")
+        elif _is_vague(node.name):
+            yield Fault(node.lineno, f"a vague name of a function: {node.name}")
+        elif PARTICIPLE.fullmatch(node.name) and not node.decorator_list:
+            yield Fault(node.lineno, f"a function named by a participle: {node.name}")
+
+
+def _is_vague(name: str) -> bool:
+    return name.lstrip("_") in VAGUE_VARIABLES
+
+
+def _public_fields(source: str) -> Iterator[ast.expr]:
+    for node in syntax_nodes(source):
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            targets = [part.target for part in node.body if isinstance(part, ast.AnnAssign)]
+            yield from (target for target in targets if not ast.unparse(target).startswith("_"))
 
 
 def is_finished(path: Path) -> bool:
-    """Tell whether a file must have no vague names."""
+    """Tell whether a file must have no vague names of variables."""
     return any(map(path.is_relative_to, FINISHED))
+
+
+def is_product(path: Path) -> bool:
+    """Tell whether the functions and attributes of a file must have names, too."""
+    return any(map(path.is_relative_to, PRODUCT)) and path.name not in UNFINISHED
 
 
 def old_words_in_c(code: str) -> Iterator[Fault]:

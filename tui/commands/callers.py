@@ -127,7 +127,7 @@ def _show(arguments: argparse.Namespace) -> int:
 def _write(arguments: argparse.Namespace) -> int:
     path = destination(arguments)
     form = CALL_TREE_FORMATS[arguments.format or CALL_TREE_FORMATS.default]
-    data = _rendered(_profile(arguments), form, arguments)
+    data = _render(_profile(arguments), form, arguments)
     write(announced(data, form, arguments), path, arguments)
     return 0
 
@@ -141,14 +141,14 @@ def _write_inside(arguments: argparse.Namespace) -> int:
         names = " or ".join(INSIDE_FORMATS.names)
         raise LocktopError(f"--inside goes with --format {names}, and without --function")
     path = destination(arguments)
-    snapshot = _sampled(arguments) if arguments.file is None else _read_snapshot(arguments)
+    snapshot = _sample_holders(arguments) if arguments.file is None else _read_snapshot(arguments)
     lock = lock_named(snapshot.locks, arguments.inside)
     data = INSIDE_FORMATS.render(name, snapshot, lock, text_width())
     write(announced(data, INSIDE_FORMATS[name], arguments), path, arguments)
     return 0
 
 
-def _sampled(arguments: argparse.Namespace) -> Snapshot:
+def _sample_holders(arguments: argparse.Namespace) -> Snapshot:
     """Return the snapshot of a process after samples of the lock's holders."""
     from locktop.collector.render.profiles.inside_tree import lock_named
 
@@ -211,9 +211,7 @@ def _read_profile(arguments: argparse.Namespace) -> Profile:
     return profile.SnapshotProfile(recorded.scanned(arguments).figures())
 
 
-def _rendered(
-    call_profile: Profile, form: OutputFormat[Any], arguments: argparse.Namespace
-) -> bytes:
+def _render(call_profile: Profile, form: OutputFormat[Any], arguments: argparse.Namespace) -> bytes:
     from locktop.collector.errors import LocktopError
     from locktop.collector.render.profiles.profile import step_named, weight_of
 

@@ -107,7 +107,7 @@ def execute(arguments: argparse.Namespace) -> int:
         )
         snapshot = _gravest(every, potential)
     else:
-        snapshot = suppressions.apply(_scanned(arguments), left_out)
+        snapshot = suppressions.apply(_scan_twice(arguments), left_out)
     if path is not None:
         report(form, path)
     if not arguments.quiet:
@@ -138,7 +138,7 @@ def _form(arguments: argparse.Namespace) -> str:
     return form
 
 
-def _scanned(arguments: argparse.Namespace) -> Snapshot:
+def _scan_twice(arguments: argparse.Namespace) -> Snapshot:
     """The later of two scans. Raises LocktopError if they cannot tell."""
     from locktop.collector.model import NAMED_BY_STACK_KINDS
     from locktop.collector.render.words import verdict
@@ -172,7 +172,7 @@ def _scanned(arguments: argparse.Namespace) -> Snapshot:
     finally:
         source.close()
     if snapshot.ended and not verdict.is_deadlocked(snapshot):
-        raise _ended(snapshot, first)
+        raise _ended_error(snapshot, first)
     return snapshot
 
 
@@ -195,7 +195,7 @@ def _scanned_on(scan: Callable[..., Snapshot]) -> Snapshot:
     return scan(resolve=True) if verdict.unknown_waits(snapshot) else snapshot
 
 
-def _ended(snapshot: Snapshot, first: Snapshot) -> LocktopError:
+def _ended_error(snapshot: Snapshot, first: Snapshot) -> LocktopError:
     """The error for a process that ended before two scans agreed, with the later scan's notes."""
     from locktop.collector.errors import LocktopError
 

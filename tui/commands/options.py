@@ -282,9 +282,9 @@ def apply_settings(arguments: argparse.Namespace) -> None:
     elif arguments.rate is None:
         arguments.rate = chosen.rate
     if arguments.history is None:
-        arguments.history = _converted("history", history_size, chosen.history, _HISTORY, problems)
+        arguments.history = _convert("history", history_size, chosen.history, _HISTORY, problems)
     if arguments.theme is None and chosen.theme is not None:
-        arguments.theme = _converted("theme", theme, chosen.theme, None, problems)
+        arguments.theme = _convert("theme", theme, chosen.theme, None, problems)
     if not arguments.idle_matching:
         arguments.idle_matching = list(chosen.idle_matching)
     if arguments.suppressions is None and chosen.suppressions:
@@ -293,7 +293,7 @@ def apply_settings(arguments: argparse.Namespace) -> None:
     arguments.settings, arguments.settings_problems = chosen, problems
 
 
-def _converted(
+def _convert(
     field: str, convert: Callable[[str], object], text: str, default: object, problems: list[str]
 ) -> object:
     try:

@@ -144,10 +144,10 @@ def scanned(arguments: argparse.Namespace, with_section: str = "") -> Span:
         moments = MomentsWithSection(recording, with_section) if with_section else recording
         if not has_span(arguments):
             snapshot = chosen_moment.snapshot_at(moments, arguments.at)
-            return chosen_moment.Span(_classified(snapshot, arguments))
+            return chosen_moment.Span(_classify(snapshot, arguments))
         span = chosen_moment.span_between(moments, arguments.begin, arguments.end)
-    before = _classified(span.before, arguments) if span.before is not None else None
-    return chosen_moment.Span(_classified(span.snapshot, arguments), before)
+    before = _classify(span.before, arguments) if span.before is not None else None
+    return chosen_moment.Span(_classify(span.snapshot, arguments), before)
 
 
 def announce(moments: Moments, arguments: argparse.Namespace) -> None:
@@ -193,7 +193,7 @@ def snapshots(arguments: argparse.Namespace) -> Iterator[Snapshot]:
 
     with opened(arguments.file) as recording:
         for time_ns in chosen_moment.times_between(recording, arguments.begin, arguments.end):
-            yield _classified(recording.snapshot_at(time_ns), arguments)
+            yield _classify(recording.snapshot_at(time_ns), arguments)
 
 
 @contextmanager
@@ -224,7 +224,7 @@ def _tell_damage(path: str, recording: OpenedRecording) -> None:
         print(f"locktop: {path}: {recording.damage}", file=sys.stderr)
 
 
-def _classified(snapshot: Snapshot, arguments: argparse.Namespace) -> Snapshot:
+def _classify(snapshot: Snapshot, arguments: argparse.Namespace) -> Snapshot:
     """Return a recorded snapshot. The recorder has classified its waits; --idle-matching does so
     anew."""
     if not arguments.idle_matching:

@@ -140,7 +140,7 @@ def _screen_fails(
         if arguments.record is None:
             status = watch(source, arguments, launched=started, asks_at_quit=not arguments.keep)
         else:
-            status = _recorded(source, started, arguments)
+            status = _record(source, started, arguments)
     except LocktopError:
         raise
     except Exception:
@@ -155,7 +155,7 @@ def _destination(arguments: argparse.Namespace) -> RecordingPath:
     return RecordingPath(arguments.record, arguments.max_size, arguments.record_keep)
 
 
-def _recorded(source: Source, started: LaunchedProgram, arguments: argparse.Namespace) -> int:
+def _record(source: Source, started: LaunchedProgram, arguments: argparse.Namespace) -> int:
     """Record the program, beside the screen if there is a terminal. Raises LocktopError."""
     from locktop.collector.errors import LocktopError
     from locktop.collector.recording.record_loop import RecordLoop

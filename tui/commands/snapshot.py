@@ -50,7 +50,7 @@ def _options() -> dict[str, SnapshotOption]:
     }
 
 
-def _chosen(arguments: argparse.Namespace) -> list[SnapshotSource]:
+def _chosen_sources(arguments: argparse.Namespace) -> list[SnapshotSource]:
     return [
         option.load()
         for name, option in _options().items()
@@ -107,7 +107,7 @@ def execute(arguments: argparse.Namespace) -> int:
     check_samples(arguments, {"hz": "--hz"})
     if arguments.inside and not arguments.duration:
         raise LocktopError("--inside needs -p PID and -d SECONDS")
-    chosen = _chosen(arguments)
+    chosen = _chosen_sources(arguments)
     if len(chosen) > 1:
         raise LocktopError("several measurements at once: make a snapshot for each")
     for option in chosen:
@@ -123,14 +123,14 @@ def execute(arguments: argparse.Namespace) -> int:
         span = recorded.session_span(arguments)
         scanned, before = span.snapshot, span.before
     else:
-        scanned, before = _scanned(arguments)
+        scanned, before = _scan(arguments)
     snapshot = suppressions.apply(scanned, left_out)
     page = form.render(snapshot, before, text_width(), arguments.idle)
     write(announced(page, form, arguments), path, arguments)
     return 0
 
 
-def _scanned(arguments: argparse.Namespace) -> tuple[Snapshot, Snapshot | None]:
+def _scan(arguments: argparse.Namespace) -> tuple[Snapshot, Snapshot | None]:
     """Return the snapshot of a process, and the one before it with -d."""
     from locktop.collector.recording import chosen_moment
 
@@ -147,7 +147,7 @@ def _scanned(arguments: argparse.Namespace) -> tuple[Snapshot, Snapshot | None]:
             before = source.scan()
             if arguments.inside:
                 return profiled(source, arguments.duration, arguments.hz), before
-        for option in _chosen(arguments):
+        for option in _chosen_sources(arguments):
             return option.from_process(source, arguments), before
         if arguments.duration:
             time.sleep(arguments.duration)
@@ -169,6 +169,6 @@ def _read(arguments: argparse.Namespace) -> tuple[Snapshot, Snapshot | None]:
         return span.snapshot, None
     # A reader of the document may ask whether the process still exists.
     snapshot = replace(span.snapshot, source="recording")
-    for option in _chosen(arguments):
+    for option in _chosen_sources(arguments):
         snapshot = option.from_recording(snapshot, arguments)
     return snapshot, span.before

@@ -88,13 +88,13 @@ def execute(arguments: argparse.Namespace) -> int:
 def _past(arguments: argparse.Namespace) -> Iterator[Moments]:
     """Watch the process, or open the recording."""
     if arguments.file is None:
-        yield _watched(arguments)
+        yield _watch(arguments)
         return
     with opened(arguments.file) as recording:
         yield recording
 
 
-def _watched(arguments: argparse.Namespace) -> Moments:
+def _watch(arguments: argparse.Namespace) -> Moments:
     """Watch a process, and return what it did."""
     from locktop.collector.recording.watched_past import watch
 

@@ -113,7 +113,7 @@ class BlockingPanel:
         for row in blocking_rows.rows(index.blocking, index.threads, self._is_open):
             id_ = self._id_of(row.key)
             if row.root is not None:
-                rows = {} if not wanted or self._found(index, row.root, wanted) else None
+                rows = {} if not wanted or self._is_match(index, row.root, wanted) else None
                 if rows is not None:
                     trees[id_] = rows
             if rows is None:
@@ -138,7 +138,7 @@ class BlockingPanel:
             return key[1]
         return self._ids.id_of(key)
 
-    def _found(self, index: SnapshotIndex, root: BlockingRoot, wanted: RowFilter) -> bool:
+    def _is_match(self, index: SnapshotIndex, root: BlockingRoot, wanted: RowFilter) -> bool:
         """Whether a filter finds a lock of the root or a thread of its tree."""
         locks = [index.locks[id_] for id_ in root.locks if id_ in index.locks]
         if any(wanted.finds(index, lock, index.lock_name(lock.id)) for lock in locks):

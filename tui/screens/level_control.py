@@ -39,9 +39,9 @@ class LevelControl:
             self._screen.show_message(said)
         else:
             dialog = LevelDialog(snapshot.process, snapshot.level, self._asks)
-            self._screen.app.push_screen(dialog, self._chosen)
+            self._screen.app.push_screen(dialog, self._apply_choice)
 
-    def _chosen(self, level: str | None) -> None:
+    def _apply_choice(self, level: str | None) -> None:
         if level is not None:
             self._screen.start(partial(self._set, level), "level")
 

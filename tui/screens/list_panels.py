@@ -197,9 +197,9 @@ class Panel(Generic[Row]):
         visible = [
             id_
             for id_, row in rows.items()
-            if id_ not in hidden and (not wanted or self.found(index, row, wanted))
+            if id_ not in hidden and (not wanted or self.is_match(index, row, wanted))
         ]
-        ids = self._sorter.arrange(visible, now, lambda: self._sorted(index, rows, visible))
+        ids = self._sorter.arrange(visible, now, lambda: self._sort(index, rows, visible))
         every = self.columns(index)
         self.titles = tuple(column.title for column in every if column.title)
         columns = chosen(every, self.chosen_columns)
@@ -259,16 +259,16 @@ class Panel(Generic[Row]):
             return (
                 {id_: singles[id_] for id_ in self.inside(group) if id_ in stuck} if stuck else {}
             )
-        visible = {id_: singles[id_] for id_ in self._groups.found(key) or self.inside(group)}
-        ids = self._groups.arrange(
-            key, list(visible), lambda: self._sorted(index, visible, visible)
-        )
+        visible = {
+            id_: singles[id_] for id_ in self._groups.filtered_ids(key) or self.inside(group)
+        }
+        ids = self._groups.arrange(key, list(visible), lambda: self._sort(index, visible, visible))
         rows: dict[int, Row | More] = {id_: visible[id_] for id_ in ids[:MAX_INSIDE]}
         if len(ids) > MAX_INSIDE:
             rows[self._groups.id_of_more(key)] = More(len(ids) - MAX_INSIDE)
         return rows
 
-    def found(self, index: SnapshotIndex, row: Row, wanted: RowFilter) -> bool:
+    def is_match(self, index: SnapshotIndex, row: Row, wanted: RowFilter) -> bool:
         """Whether a filter finds the row.
 
         A filter that finds rows in a group finds the group and opens it.
@@ -278,7 +278,7 @@ class Panel(Generic[Row]):
         if not wanted.terms and wanted.finds_words(self.words(index, row)):
             return True
         singles = self.singles(index)
-        matching = [id_ for id_ in self.inside(row) if self.found(index, singles[id_], wanted)]
+        matching = [id_ for id_ in self.inside(row) if self.is_match(index, singles[id_], wanted)]
         if matching:
             key = self.group_of(index, matching[0])
             self._groups.open_for(key, matching)
@@ -290,7 +290,7 @@ class Panel(Generic[Row]):
         keys = {self.group_of(index, id_) for id_ in stuck} - {None}
         return stuck | {self._groups.id_of(key) for key in keys}
 
-    def _sorted(
+    def _sort(
         self, index: SnapshotIndex, rows: Mapping[int, Row], visible: Iterable[int]
     ) -> list[int]:
         if len(rows) < 2:  # the key of a group is that of its first thread: one of hundreds

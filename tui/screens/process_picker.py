@@ -49,7 +49,7 @@ class ProcessPickerScreen(OneListScreen):
         self._lister = lister
         self._open_source = attach
         self._survey = survey
-        self._found: dict[int, Candidate] = {}
+        self._candidates: dict[int, Candidate] = {}
         self._stuck: dict[int, StuckThreads] = {}  # by pid
 
     def on_mount(self) -> None:
@@ -58,14 +58,14 @@ class ProcessPickerScreen(OneListScreen):
 
     def action_rescan(self) -> None:
         """Scan for processes again."""
-        self._found = {candidate.pid: candidate for candidate in self._lister()}
+        self._candidates = {candidate.pid: candidate for candidate in self._lister()}
         self._stuck = {}
         self.apply_filter()
         self.start(self._survey_processes, "survey")
 
     async def _survey_processes(self) -> None:
         until = time.monotonic() + _SURVEY_S
-        ready = [candidate for candidate in self._found.values() if candidate.preloaded]
+        ready = [candidate for candidate in self._candidates.values() if candidate.preloaded]
         # A process of many threads is the likeliest one to be stuck.
         for pid in [
             candidate.pid for candidate in sorted(ready, key=lambda candidate: -candidate.threads)
@@ -79,23 +79,25 @@ class ProcessPickerScreen(OneListScreen):
 
     def apply_filter(self) -> None:
         width = self.size.width
-        ready = sum(candidate.preloaded for candidate in self._found.values())
+        ready = sum(candidate.preloaded for candidate in self._candidates.values())
         self.first_line.show((make_line((" locktop", "strong"), "  which process?"),))
         self.headline_lines.show(_advice(ready))
         self.show_keys()
-        visible = [pid for pid, c in self._found.items() if matches(_words(c), self.filter_words)]
+        visible = [
+            pid for pid, c in self._candidates.items() if matches(_words(c), self.filter_words)
+        ]
         visible.sort(key=self._rank)
         table = lay_out(self._columns, width)
-        said = f"{ready} of {len(self._found)} run with the library"
+        said = f"{ready} of {len(self._candidates)} run with the library"
         if self.filter_words:
             said += f", with “{self.filter_words}”"
         self._list.set_heads("Processes", said, table.heading())
-        self._list.show(visible, lambda pid: table.line(self._found[pid]))
+        self._list.show(visible, lambda pid: table.line(self._candidates[pid]))
 
     def _rank(self, pid: int) -> tuple[object, ...]:
         """A sort key. Sorting is stable: equal ones stay in the order of the lister."""
         stuck = self._stuck.get(pid, _NOT_STUCK)
-        return not self._found[pid].preloaded, stuck.rank
+        return not self._candidates[pid].preloaded, stuck.rank
 
     @cached_property
     def _columns(self) -> tuple[Column[Candidate], ...]:
@@ -144,7 +146,7 @@ class ProcessPickerScreen(OneListScreen):
         current = self._list.current
         if current is None:
             return
-        candidate = self._found[current]
+        candidate = self._candidates[current]
         try:
             self.app.exit(self._open_source(candidate.pid))
         except LocktopError as error:

@@ -49,9 +49,9 @@ class TimelineScreen(TimeScreen):
         self._shows_idle = False
         self._by_tid: dict[int, Lane] = {}
         #: The cells of this time line and window, by tid.
-        self._known: dict[int, list[dict[tuple[LaneState, int], int]]] = {}
-        self._known_of: TimeLine | None = None
-        self._known_window: Window | None = None
+        self._cells: dict[int, list[dict[tuple[LaneState, int], int]]] = {}
+        self._cells_line: TimeLine | None = None
+        self._cells_window: Window | None = None
         self._letters: tuple[TimeLine, dict[int, str]] | None = None
 
     def action_heat_map(self) -> None:
@@ -71,9 +71,9 @@ class TimelineScreen(TimeScreen):
         wait = self._wait(lane, window) if lane is not None else None
         woken_by, woke = self._flows(line, wait)
         marks = arrow_marks(order, *_arrow(wait, woken_by, woke))
-        if self._known_of is not line or self._known_window != window:
-            self._known_of, self._known_window, self._known = line, window, {}
-        view = LaneView(window, letters, self._shows_letters, marks, self._known)
+        if self._cells_line is not line or self._cells_window != window:
+            self._cells_line, self._cells_window, self._cells = line, window, {}
+        view = LaneView(window, letters, self._shows_letters, marks, self._cells)
         cursor = window.cell_at(self._view.at_ns)
         self._lanes.cell = cursor
         self._lanes.set_heads("Threads", line_text(SIGNS), axis_line(window, cursor, line.notables))

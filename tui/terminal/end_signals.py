@@ -44,7 +44,7 @@ class EndSignals:
             before = signal.getsignal(number)
             # None: a handler that is not Python's, which could not be restored.
             if before is not None and (number in _ALWAYS or before is not signal.SIG_IGN):
-                self._before[number] = signal.signal(number, self._arrived)
+                self._before[number] = signal.signal(number, self._handle_signal)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -59,7 +59,7 @@ class EndSignals:
         if self.first is not None:
             obey(self.first)
 
-    def _arrived(self, number: int, _: FrameType | None) -> None:
+    def _handle_signal(self, number: int, _: FrameType | None) -> None:
         if self.first is None:
             self.first = number
         if self._obey is not None:

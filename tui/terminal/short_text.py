@@ -29,11 +29,11 @@ def shorten(text: str, abilities: Abilities) -> str:
     if abilities.repeats_ascii:
         text = _EQUAL_ASCII.sub(_repetition, text)
     if abilities.draws_lines:
-        text = _LINES.sub(lambda line: _drawn(len(line.group()), abilities), text)
+        text = _LINES.sub(lambda line: _draw_line(len(line.group()), abilities), text)
     return text
 
 
-def _drawn(cells: int, abilities: Abilities) -> str:
+def _draw_line(cells: int, abilities: Abilities) -> str:
     return f"{_DRAWING_SET}{shorten(_LINE * cells, abilities)}{ASCII_SET}"
 
 

@@ -57,7 +57,7 @@ def columns(index: SnapshotIndex) -> tuple[Column[BlockingRow], ...]:
 
 def about_line(index: SnapshotIndex, root: BlockingRoot) -> Line:
     """The line below a root on a narrow screen: since when and where it holds the lock, and now."""
-    held = _held(index, root)
+    held = _longest_held(index, root)
     spans: list[Span | str] = ["    "]
     if held is not None and held.duration_s is not None:
         spans.append(f"held {duration(held.duration_s)}")
@@ -188,7 +188,7 @@ def _kind(index: SnapshotIndex, row: BlockingRow) -> Cell:
 def _since(index: SnapshotIndex, row: BlockingRow) -> Cell:
     """How long a root holds the lock, or a thread waits."""
     if row.root is not None:
-        held = _held(index, row.root)
+        held = _longest_held(index, row.root)
         return (duration(held.duration_s) if held is not None else "-"), "text"
     threads = [index.threads[waiter.tid] for waiter in row.waiters if waiter.tid in index.threads]
     waits = [thread.waiting_for for thread in threads]
@@ -234,7 +234,7 @@ def _now(index: SnapshotIndex, row: BlockingRow) -> Cell:
 def _location_cell(index: SnapshotIndex, row: BlockingRow) -> Cell:
     """Where a root took the lock, or where a thread waits."""
     if row.root is not None:
-        held = _held(index, row.root)
+        held = _longest_held(index, row.root)
         frame = index.snapshot.sites.get(held.site) if held is not None else None
     else:
         waiting = index.threads.get(row.waiters[0].tid) if row.waiters else None
@@ -242,6 +242,6 @@ def _location_cell(index: SnapshotIndex, row: BlockingRow) -> Cell:
     return (location_in(frame, _AT_WIDTH) if frame is not None else ""), "where"
 
 
-def _held(index: SnapshotIndex, root: BlockingRoot) -> Held | None:
+def _longest_held(index: SnapshotIndex, root: BlockingRoot) -> Held | None:
     """How the thread at a root holds its lock with most time behind."""
     return index.held(root.tids[0], root.lock) if root.kind is RootKind.HOLDER else None

@@ -49,14 +49,14 @@ def stack_of(index: SnapshotIndex, stack_id: int, site: int) -> Iterator[Line]:
     """
     frames = index.stack(stack_id)
     if frames:
-        yield from _folded(index, frames)
+        yield from _fold(index, frames)
     elif site:
         yield make_line("    ", (index.site(site), "where"), ("  (no stack at this level)", "dim"))
     else:
         yield make_line(("    no stack is known", "dim"))
 
 
-def _folded(index: SnapshotIndex, frames: Sequence[Frame]) -> Iterator[Line]:
+def _fold(index: SnapshotIndex, frames: Sequence[Frame]) -> Iterator[Line]:
     numbered = list(enumerate(frames))
     with_source = set(islice(_source_numbers(index, numbered), _MAX_SOURCES))
     runs = [
@@ -115,12 +115,12 @@ def latest_events(index: SnapshotIndex, events: Sequence[Event], show_lock: bool
     if not events:
         return
     yield blank()
-    yield heading("Latest waits" if all(map(_waited, events)) else "Latest waits and holds")
+    yield heading("Latest waits" if all(map(_has_waited, events)) else "Latest waits and holds")
     for event in events[:MAX_EVENTS]:
         yield _event(index, event, show_lock)
 
 
-def _waited(event: Event) -> bool:
+def _has_waited(event: Event) -> bool:
     return event.wait_s > 0 or event.timed_out
 
 
@@ -130,7 +130,7 @@ def _event(index: SnapshotIndex, event: Event, show_lock: bool) -> Line:
     spans: list[Span | str] = [
         (f"  {duration(over_s):>6} ago ", "dim"),
         (what, "strong"),
-        f" waited {duration(event.wait_s)}" if _waited(event) else " did not wait",
+        f" waited {duration(event.wait_s)}" if _has_waited(event) else " did not wait",
     ]
     if event.timed_out:
         spans.append((", gave up", "waiting"))

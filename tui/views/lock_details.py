@@ -66,7 +66,7 @@ def lock_details(
     yield from pressure_details(phases)
     yield from inside_details(index, lock)
     yield from looks_like(index, lock.id)
-    yield from _misused(index, lock.id)
+    yield from _misuse_lines(index, lock.id)
     yield from blamed(index, lock.blame)
     yield from histogram_lines("Waits", lock.wait_histogram, lock.wait_max_s)
     yield from histogram_lines("Timed holds", lock.hold_histogram, lock.hold_max_s)
@@ -244,7 +244,7 @@ def looks_like(index: SnapshotIndex, lock: int) -> Iterator[Line]:
             yield make_line(f"   {pattern.advice}")
 
 
-def _misused(index: SnapshotIndex, lock: int) -> Iterator[Line]:
+def _misuse_lines(index: SnapshotIndex, lock: int) -> Iterator[Line]:
     """Each misuse of the lock, and where that was."""
     for misuse in index.snapshot.misuses:
         if misuse.lock != lock:

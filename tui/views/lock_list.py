@@ -108,7 +108,7 @@ def columns(
         _figure("MAX", _MAX_WIDTH, _longest_wait),
         _figure("WAIT50", 6, lambda lock: duration(lock.wait_p50_s), 204),
         _figure("WAIT99", 6, lambda lock: duration(lock.wait_p99_s), 188),
-        _figure("CONTEND", 7, lambda lock: _contended(index, lock), 112),
+        _figure("CONTEND", 7, lambda lock: _contended_text(index, lock), 112),
         _figure("HOLD~", 6, lambda lock: duration(mean_hold(lock)), 106),
         _figure("HOLD50", 6, lambda lock: duration(lock.hold_p50_s), 212),
         _figure("HOLD99", 6, lambda lock: duration(lock.hold_p99_s), 196),
@@ -217,7 +217,7 @@ def _waiters(index: SnapshotIndex, lock: LockRow) -> Cell:
     return text, "waiting" if is_contention(lock) else "dim"
 
 
-def _contended(index: SnapshotIndex, lock: LockRow) -> str:
+def _contended_text(index: SnapshotIndex, lock: LockRow) -> str:
     return "-" if index.snapshot.is_sampled else count(lock.contended)
 
 

@@ -37,7 +37,7 @@ class RowGroups:
         self._keys: list[Hashable] = []
         self._numbers: dict[Hashable, int] = {}
         self._opened: set[Hashable] = set()
-        self._found: dict[Hashable, Sequence[int]] = {}  # ids that a filter found in the group
+        self._matches: dict[Hashable, Sequence[int]] = {}  # ids that a filter found in the group
         self._sorters: dict[Hashable, StableSorter] = {}
 
     def id_of(self, key: Hashable) -> int:
@@ -58,7 +58,7 @@ class RowGroups:
 
     def is_open(self, key: Hashable) -> bool:
         """Whether the group is open."""
-        return key in self._opened or key in self._found
+        return key in self._opened or key in self._matches
 
     def set_open(self, key: Hashable, is_open: bool) -> None:
         """Open or close the group."""
@@ -66,18 +66,18 @@ class RowGroups:
 
     def begin(self, sort: bool) -> None:
         """Begin a drawing; ``sort``: whether the order may change in it."""
-        self._found.clear()
+        self._matches.clear()
         if sort:
             self._sorters.clear()
 
     def open_for(self, key: Hashable, ids: Sequence[int]) -> None:
         """Open the group in this drawing, for the ids that a filter found in it."""
         if ids:
-            self._found[key] = ids
+            self._matches[key] = ids
 
-    def found(self, key: Hashable) -> Sequence[int]:
+    def filtered_ids(self, key: Hashable) -> Sequence[int]:
         """The ids that a filter found in the group, where its name does not match."""
-        return self._found.get(key, ())
+        return self._matches.get(key, ())
 
     def arrange(
         self, key: Hashable, ids: Sequence[int], sort: Callable[[], list[int]]

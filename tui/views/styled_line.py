@@ -100,7 +100,7 @@ def cut(line: Line, width: int) -> Line:
 
 def changed_cells(new: Line, old: Line, width: int) -> int:
     """How many cells from the left have every difference of two lines of ``width`` cells."""
-    left, before = _filled(new, width), _filled(old, width)
+    left, before = _fill(new, width), _fill(old, width)
     while left and before:
         (text, style), (was, was_style) = left.pop(), before.pop()
         same = _same_at_the_end(text, was) if style == was_style else 0
@@ -113,7 +113,7 @@ def changed_cells(new: Line, old: Line, width: int) -> int:
     return sum(cell_len(text) for text, _ in left)
 
 
-def _filled(line: Line, width: int) -> list[Span]:
+def _fill(line: Line, width: int) -> list[Span]:
     """The spans of a line with blanks up to ``width``, in the style of its end."""
     spans = [run for run in line if run[0]]
     blanks = " " * (width - cell_len(line_text(line)))

@@ -57,7 +57,7 @@ class LaneView(Struct, frozen=True):
     shows_letters: bool
     marks: Mapping[int, str]  # by tid: the parts of the arrow from who released to who was woken
     #: The cells of each lane by tid, as far as they were computed.
-    known: dict[int, list[dict[tuple[LaneState, int], int]]]
+    cells_of_lanes: dict[int, list[dict[tuple[LaneState, int], int]]]
 
 
 def cell_count(width: int) -> int:
@@ -68,9 +68,9 @@ def cell_count(width: int) -> int:
 def lane_line(lane: Lane, name: str, view: LaneView) -> Line:
     """A lane as a line: the mark, the name, the cells, and the time waited in them."""
     window = view.window
-    parts = view.known.get(lane.tid)
+    parts = view.cells_of_lanes.get(lane.tid)
     if parts is None:
-        parts = view.known[lane.tid] = cells(lane.spans, window)
+        parts = view.cells_of_lanes[lane.tid] = cells(lane.spans, window)
     spans: list[Span] = []
     waited = 0
     for number, cell in enumerate(parts):
@@ -86,12 +86,12 @@ def lane_line(lane: Lane, name: str, view: LaneView) -> Line:
     return (
         (mark, "key"),
         (fit_name(name, _NAME_WIDTH) + " ", "strong"),
-        *_joined(spans),
+        *_join(spans),
         (f" {sum_text:>{_WAIT_WIDTH}}", "text"),
     )
 
 
-def _joined(spans: Sequence[Span]) -> list[Span]:
+def _join(spans: Sequence[Span]) -> list[Span]:
     joined: list[Span] = []
     for text, style in spans:
         if joined and (joined[-1][1] == style or text == " "):

@@ -22,7 +22,7 @@ class Details(ScrollPanel):
         self._lines: list[Line] = []
         self._subject: object = None
         self._whole: list[Line] = []  # neither folded nor wrapped
-        self._found: int | None = None  # the line that a search found
+        self._match_line: int | None = None  # the line that a search found
 
     @property
     def whole_text(self) -> str:
@@ -31,12 +31,12 @@ class Details(ScrollPanel):
 
     @property
     def present_line(self) -> int:
-        row = self._found
+        row = self._match_line
         in_sight = row is not None and self.top <= row < self.top + self.page
         return row if row is not None and in_sight else self.top
 
     def show_found(self, number: int) -> None:
-        self._found = number
+        self._match_line = number
         self.scroll_line(number)
 
     def count(self) -> int:

@@ -19,10 +19,10 @@ class LaneList(ItemList):
         line, mark = super().content_line(number)
         if mark == PLAIN:
             return line, PLAIN
-        return _marked(line, CELLS_FROM, self.cell), PLAIN
+        return _mark_name(line, CELLS_FROM, self.cell), PLAIN
 
 
-def _marked(line: Line, cells_from: int, cell: int) -> Line:
+def _mark_name(line: Line, cells_from: int, cell: int) -> Line:
     """The line with the cursor's style on the name before the cells, and on one cell."""
     marked: list[Span] = []
     position, wanted = 0, cells_from + cell

@@ -84,7 +84,7 @@ class Palette(ClosingScreen[str | None], ModalScreen[str | None]):
         self._table = table
         self._title = f"of the {screen.name}"
         self._typed = ""
-        self._found: list[int] = []
+        self._matching_actions: list[int] = []
         self._curtain = ExitStack()
         self._list = _ActionList(len(self._names), width)
         self._words = FixedLines(id="palette-words")
@@ -121,11 +121,11 @@ class Palette(ClosingScreen[str | None], ModalScreen[str | None]):
         self._curtain.close()
 
     def _draw(self) -> None:
-        self._found = self._matches(self._typed.casefold().split())
+        self._matching_actions = self._matches(self._typed.casefold().split())
         typed = make_line((" Action: ", "label"), (self._typed, "strong"), ("▏", "key"))
         self._words.show((typed,))
         self._list.set_heads("Actions", self._title)
-        self._list.show(self._found, self._line)
+        self._list.show(self._matching_actions, self._line)
         self._keys_below.show((make_line(*_KEYS),))
 
     def _matches(self, words: list[str]) -> list[int]:

@@ -56,13 +56,15 @@ def measure(
     Raises: LocktopError when a run fails, or for an unknown name.
     """
     here = machine_info.this_machine()
-    cases = _chosen(runner.cases(), only, effort.max_threads)
+    cases = _choose_cases(runner.cases(), only, effort.max_threads)
     measured = costs.measure(cases, effort.rounds, effort.seconds, progress) if cases else None
     growths = trace_growth.measure() if only is None or TRACE in only else ()
     return BenchReport(here, measured, growths, tuple(budgets.verdicts(measured, growths)))
 
 
-def _chosen(cases: Sequence[Case], only: Sequence[str] | None, max_threads: int) -> list[Case]:
+def _choose_cases(
+    cases: Sequence[Case], only: Sequence[str] | None, max_threads: int
+) -> list[Case]:
     names = [*dict.fromkeys(case.primitive for case in cases), TRACE]
     for name in only or ():
         if name not in names:

@@ -144,10 +144,10 @@ class ConnectionReceiver:
             if self._greet(peer):
                 reason = self._read_frames(peer)
         except LocktopError as error:
-            self._dropped(peer, str(error))
+            self._tell_dropped(peer, str(error))
             reason = "the sender sent damaged data"
         except (OSError, ValueError) as error:
-            self._dropped(peer, handshake_error(error))
+            self._tell_dropped(peer, handshake_error(error))
             reason = "the connection broke"
         # Strangers send the data: a fault of locktop must not end the thread in silence.
         except Exception as error:
@@ -164,7 +164,7 @@ class ConnectionReceiver:
             if was_followed:
                 self._received.waiting(f"the stream ended: {reason}")
 
-    def _dropped(self, peer: PeerConnection, reason: str) -> None:
+    def _tell_dropped(self, peer: PeerConnection, reason: str) -> None:
         if not peer.is_late:  # else the end of the time is the reason
             self._received.line(f"{peer.name} was dropped: {reason}")
 

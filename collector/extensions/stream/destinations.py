@@ -155,7 +155,7 @@ class ConnectionDestination:
     def open(self) -> None:
         self.close()
         try:
-            self._socket = self._connected()
+            self._socket = self._connect()
             # Read first: after a refused certificate, bytes sent would hide TLS's reason.
             greeting.check_greeting(_read(self._socket, greeting.SIZE))
             self._socket.sendall(greeting.greeting())
@@ -165,7 +165,7 @@ class ConnectionDestination:
             reason = error if isinstance(error, LocktopError) else handshake_error(error)
             raise LocktopError(f"{self._url}: {reason}{_cure(error, self._url)}") from None
 
-    def _connected(self) -> socket.socket:
+    def _connect(self) -> socket.socket:
         if self._url.transport is Transport.UNIX:
             plain = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             self._socket = plain

@@ -56,7 +56,7 @@ class StreamIntake:
         is_new = sent_ns != self._last_ns
         self._last_ns = sent_ns
         self._scan = ReceivedScan(
-            snapshot=content, time_ns=time_ns if is_new else None, records=self._taken()
+            snapshot=content, time_ns=time_ns if is_new else None, records=self._take_held()
         )
         return True
 
@@ -78,7 +78,7 @@ class StreamIntake:
             self.held_bytes -= len(gone.records)
             self._dropped += gone.packed + gone.lost
 
-    def _taken(self) -> tuple[SlotBatch, ...]:
+    def _take_held(self) -> tuple[SlotBatch, ...]:
         """Return the records since the snapshot before; the first batch has the losses."""
         if not self._held:
             return ()

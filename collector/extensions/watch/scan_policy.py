@@ -28,7 +28,7 @@ class ScanPolicy:
         """``wait_s``: the limit of a wait, see ``alerts.Alerts``."""
         self._wait_s = wait_s
         self._before: Mapping[int, OngoingWait] = {}
-        self._known: frozenset[_WaitState] = frozenset()  # in the last scan
+        self._states: frozenset[_WaitState] = frozenset()  # in the last scan
         self._scanned_at = float("-inf")
         #: Whether a due scan needs all names: an idle rule may match a wait that is too long.
         self.needs_names = False
@@ -47,13 +47,15 @@ class ScanPolicy:
             if self._too_long(wait) or _goes_on(before.get(tid), wait)
         }
         self.needs_names = any(
-            self._too_long(wait) and wait.idle is None and self._state(tid, wait) not in self._known
+            self._too_long(wait)
+            and wait.idle is None
+            and self._state(tid, wait) not in self._states
             for tid, wait in ongoing.items()
         )
-        former, late = self._known, now >= self._scanned_at + _MAX_INTERVAL_S
-        self._known = frozenset(self._state(tid, wait) for tid, wait in ongoing.items())
+        former, late = self._states, now >= self._scanned_at + _MAX_INTERVAL_S
+        self._states = frozenset(self._state(tid, wait) for tid, wait in ongoing.items())
         if waits is not None and not late and not self._needs_scan(ongoing, former):
-            self._known &= former  # the waits without a scan are still new
+            self._states &= former  # the waits without a scan are still new
             return False
         self._scanned_at = now
         return True

@@ -72,7 +72,7 @@ def predict_process(
         level_before=observed.level_before,
         level_after=observed.level_after,
     )
-    return _answered(what_if, observed.snapshot)
+    return _complete(what_if, observed.snapshot)
 
 
 def predict_recording(
@@ -85,10 +85,10 @@ def predict_recording(
     check_marks(question.unit, evidence.marks)
     check_held(question.changes, evidence, snapshot)
     check_used(question.changes, evidence, snapshot)
-    return _answered(replace(answer(evidence, question, Simulator), is_recorded=True), snapshot)
+    return _complete(replace(answer(evidence, question, Simulator), is_recorded=True), snapshot)
 
 
-def _answered(what_if: WhatIf, snapshot: Snapshot) -> Answered:
+def _complete(what_if: WhatIf, snapshot: Snapshot) -> Answered:
     """Return the answers with their time and the names of their locks, as a report needs them."""
     locks = {prediction.change.lock for prediction in what_if.predictions} | {
         share.lock for share in what_if.pressure

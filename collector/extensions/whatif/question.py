@@ -190,10 +190,10 @@ def _group(snapshot: Snapshot, name: str) -> str:
         return fitting[0]
     if fitting:
         raise LocktopError(
-            f"{len(fitting)} groups of threads are called like {name!r}: {_listed(fitting)}"
+            f"{len(fitting)} groups of threads are called like {name!r}: {_list_names(fitting)}"
         )
-    raise LocktopError(f"there is no group of threads {name!r}; groups: {_listed(groups)}")
+    raise LocktopError(f"there is no group of threads {name!r}; groups: {_list_names(groups)}")
 
 
-def _listed(groups: Sequence[str]) -> str:
+def _list_names(groups: Sequence[str]) -> str:
     return ", ".join(clean(group) for group in groups[:_MAX_NAMED])

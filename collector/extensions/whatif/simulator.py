@@ -32,8 +32,8 @@ class Simulator:
         self._threads = array("q")
         for thread, start in zip(threads, starts, strict=True):
             self._threads.extend((len(thread.operations), start, thread.is_other))
-        self._locks = _packed((lock.type, lock.units) for lock in program.locks)
-        self._wakes_ns = _packed((ns,) for ns in program.wakes_ns)
+        self._locks = _pack((lock.type, lock.units) for lock in program.locks)
+        self._wakes_ns = _pack((ns,) for ns in program.wakes_ns)
         self._program: Any = ffi.new(
             "struct lt_program *",
             {
@@ -87,10 +87,10 @@ def _start(thread: ThreadModel, random: Random) -> int:
 
 
 def _packed_operations(threads: Iterable[ThreadModel]) -> array[int]:
-    return _packed(chain.from_iterable(thread.operations for thread in threads))
+    return _pack(chain.from_iterable(thread.operations for thread in threads))
 
 
-def _packed(rows: Iterable[Iterable[int]]) -> array[int]:
+def _pack(rows: Iterable[Iterable[int]]) -> array[int]:
     """Return the numbers of some rows, one after the other."""
     numbers = list(chain.from_iterable(rows))
     try:

@@ -46,7 +46,7 @@ def details(what_if: WhatIf, snapshot: Snapshot, width: int) -> Iterator[str]:
     """
     names = _names(what_if, snapshot)
     if what_if.predictions and what_if.refused:
-        yield from _refused(what_if, names, width)
+        yield from _refusal_lines(what_if, names, width)
         yield ""
     for text in _facts(what_if, names):
         yield from wrapped(text, width)
@@ -77,11 +77,11 @@ def _body(what_if: WhatIf, names: dict[int, str], width: int) -> Iterator[str]:
         yield from wrapped(sentences.no_prediction(what_if), width)
     if what_if.predictions and what_if.refused:
         yield ""
-    yield from _refused(what_if, names, width)
+    yield from _refusal_lines(what_if, names, width)
     yield from _pressure_and_notes(what_if, names, width)
 
 
-def _refused(what_if: WhatIf, names: dict[int, str], width: int) -> Iterator[str]:
+def _refusal_lines(what_if: WhatIf, names: dict[int, str], width: int) -> Iterator[str]:
     for refused in what_if.refused:
         yield from wrapped(sentences.refused_change(refused, what_if, names), width)
 

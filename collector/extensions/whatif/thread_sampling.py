@@ -123,7 +123,7 @@ class ThreadSampling:
             self.samples.append(StateSample(tid, (before_ns + after_ns) // 2, state == b"R"))
         if tid not in self._lasting:
             with contextlib.suppress(OSError, ValueError, IndexError):
-                _, queued_ns = _sched(self._directories[tid])
+                _, queued_ns = _sched_times(self._directories[tid])
                 self.begun[tid] = BegunThread(after_ns, queued_ns)
         if state == b"S" and not self._random.randrange(_READS_OF_CALLS):
             self._read_call(tid)
@@ -146,7 +146,7 @@ class ThreadSampling:
         scheds = {}
         for tid, directory in self._lasting.items():
             with contextlib.suppress(OSError, ValueError, IndexError):
-                scheds[tid] = _sched(directory)
+                scheds[tid] = _sched_times(directory)
         return scheds
 
     def times(self, names: Mapping[int, str]) -> dict[int, ThreadTimes]:
@@ -186,7 +186,7 @@ def _tids(pid: int) -> list[int]:
         return []
 
 
-def _sched(directory: str) -> tuple[int, int]:
+def _sched_times(directory: str) -> tuple[int, int]:
     """Return a thread's time on a CPU and in the queue, nanoseconds (proc(5), schedstat)."""
     with open(f"{directory}/schedstat", "rb") as file:
         words = file.read().split()

@@ -53,11 +53,11 @@ def _member(member: Member) -> dict[str, Any]:
         "how": str(member.reason),
         "taken_at": _location(member.taken_at),
         "holder_now": activity_document(member.now) if member.now is not None else None,
-        "has": [_taken(taken) for taken in member.has],
+        "has": [_taken_document(taken) for taken in member.has],
     }
 
 
-def _taken(taken: Taken) -> dict[str, Any]:
+def _taken_document(taken: Taken) -> dict[str, Any]:
     return {
         "lock": _lock(taken.lock),
         "for_s": taken.duration_s,

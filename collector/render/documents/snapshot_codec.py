@@ -80,14 +80,14 @@ def encode(snapshot: Snapshot, before: Snapshot | None = None, *, packed: bool =
     """
     described = describe(snapshot, before)
     if packed:
-        return msgspec.msgpack.encode(described, enc_hook=_written)
-    return msgspec.json.format(msgspec.json.encode(described, enc_hook=_written), indent=1) + b"\n"
+        return msgspec.msgpack.encode(described, enc_hook=_to_text)
+    return msgspec.json.format(msgspec.json.encode(described, enc_hook=_to_text), indent=1) + b"\n"
 
 
 def document(snapshot: Snapshot, before: Snapshot | None = None) -> dict[str, Any]:
     """Return the document as ``json.loads`` would return it."""
     result: dict[str, Any] = msgspec.to_builtins(
-        describe(snapshot, before), str_keys=True, enc_hook=_written
+        describe(snapshot, before), str_keys=True, enc_hook=_to_text
     )
     return result
 
@@ -109,7 +109,7 @@ def describe(snapshot: Snapshot, before: Snapshot | None = None) -> Document:
     try:
         whole = msgspec.convert(_Source(snapshot), Document, from_attributes=True, dec_hook=_read)
     except msgspec.ValidationError as error:
-        raise LocktopError(f"the snapshot is damaged: {_explained(error)}") from None
+        raise LocktopError(f"the snapshot is damaged: {_explain(error)}") from None
     classes = lock_classes.find(snapshot.locks)
     class_of = lock_classes.classes_by_lock(classes)
     by_id = {lock.id: lock for lock in snapshot.locks}
@@ -255,7 +255,7 @@ def _add_lock_intervals(entry: LockEntry, lock: Lock, before: Lock | None) -> No
         blame.interval = BlameInterval(wait_s=wait_s)
 
 
-def _written(value: object) -> str:
+def _to_text(value: object) -> str:
     """Return a value of our own types as the document has it."""
     if isinstance(value, Address):
         return hex(value)
@@ -266,7 +266,7 @@ def _written(value: object) -> str:
 
 def encode_document(whole: msgspec.Struct) -> bytes:
     """Return another document with fields as in snapshot_fields.py as JSON text."""
-    return msgspec.json.format(msgspec.json.encode(whole, enc_hook=_written), indent=1) + b"\n"
+    return msgspec.json.format(msgspec.json.encode(whole, enc_hook=_to_text), indent=1) + b"\n"
 
 
 # ---- reading ----
@@ -279,11 +279,11 @@ def parse_document(data: bytes, kind: type[_Document], version: int) -> _Documen
         ValueError: the text is no such document; the message is one line.
     """
     try:
-        whole = _bounded(msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf")))
+        whole = _check_bounds(msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf")))
         _check_version(whole, version)
         return msgspec.convert(whole, kind, dec_hook=_read_text)
     except msgspec.MsgspecError as error:
-        raise ValueError(_explained(error)) from None
+        raise ValueError(_explain(error)) from None
     except (RecursionError, MemoryError) as error:
         raise ValueError(type(error).__name__) from None
 
@@ -300,7 +300,7 @@ def parse(data: bytes, name: str, rules: Rules | None = None) -> Snapshot:
         LocktopError: the content is no snapshot; the message names the wrong field.
     """
     try:
-        whole = _bounded(_decoded(data))
+        whole = _check_bounds(_decode(data))
         _check_version(whole)
         parsed = msgspec.convert(whole, Document, str_keys=True, dec_hook=_read)
         _check_histograms(parsed)
@@ -313,7 +313,7 @@ def parse(data: bytes, name: str, rules: Rules | None = None) -> Snapshot:
         snapshot = msgspec.convert(parsed, Snapshot, from_attributes=True)
         snapshot = replace(snapshot, sections=_read_sections(parsed))
     except msgspec.MsgspecError as error:
-        raise LocktopError(f"{name} is no snapshot of locktop: {_explained(error)}") from None
+        raise LocktopError(f"{name} is no snapshot of locktop: {_explain(error)}") from None
     except (ValueError, RecursionError, MemoryError) as error:
         reason = str(error) or type(error).__name__
         raise LocktopError(f"{name} is no snapshot of locktop: {reason}") from None
@@ -355,7 +355,7 @@ def _is_msgpack(data: bytes) -> bool:
     return data[:1] in (b"\xde", b"\xdf") and not data.startswith(b"\xdf\xbb")
 
 
-def _decoded(data: bytes) -> object:
+def _decode(data: bytes) -> object:
     if _is_msgpack(data):
         return msgspec.msgpack.decode(data)
     return msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"))
@@ -368,7 +368,7 @@ def _check_version(whole: object, known_version: int = VERSION) -> None:
         raise ValueError(f"version is {version}; this locktop knows version {known_version}")
 
 
-def _bounded(value: object) -> object:
+def _check_bounds(value: object) -> object:
     """Return decoded data with clean texts, without null, and without impossible numbers.
 
     A key with null counts as a missing key, so msgspec sets the default or reports the key.
@@ -377,12 +377,12 @@ def _bounded(value: object) -> object:
         return clean(value)
     if isinstance(value, dict):
         return {
-            key: _bounded(part)
+            key: _check_bounds(part)
             for key, part in value.items()
             if part is not None and not _is_derived(key, part)
         }
     if isinstance(value, list):
-        return [_bounded(part) for part in value]
+        return [_check_bounds(part) for part in value]
     if isinstance(value, float) and not abs(value) <= _MAX_NUMBER:
         return NumberOutOfRange()
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) > _MAX_INTEGER:
@@ -423,6 +423,6 @@ def _address(value: object) -> int:
     return address
 
 
-def _explained(error: msgspec.MsgspecError) -> str:
+def _explain(error: msgspec.MsgspecError) -> str:
     """Return the message with the path of the field as in ``threads[0].tid``."""
     return str(error).replace("`", "").replace("$.", "")

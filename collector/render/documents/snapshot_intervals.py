@@ -30,13 +30,13 @@ def thread_interval(thread: Thread, before: Thread | None) -> ThreadInterval:
 
 def lock_interval(lock: Lock, before: Lock | None) -> LockInterval:
     """Return what was added to a lock's figures since ``before``."""
-    waits, holds = _added(lock, before)
+    waits, holds = _added_histograms(lock, before)
     figures = growth(lock, before)
     figures["idle_s"] = _idle_interval(lock, before, figures["wait_s"])
     return LockInterval(**figures, **_percentiles(waits, lock.wait_max_s, holds, lock.hold_max_s))
 
 
-def _added(lock: Lock, before: Lock | None) -> tuple[Histogram | None, Histogram | None]:
+def _added_histograms(lock: Lock, before: Lock | None) -> tuple[Histogram | None, Histogram | None]:
     """Return the waits and the holds since ``before``."""
     if before is None:
         return lock.wait_histogram, lock.hold_histogram
@@ -60,7 +60,7 @@ def _percentiles(
 def class_interval(locks: Sequence[Lock], before: Mapping[int, Lock]) -> LockInterval:
     """Return the sums of what was added to each of ``locks`` since ``before``, by id."""
     parts = [lock_interval(lock, before.get(lock.id)) for lock in locks]
-    added = [_added(lock, before.get(lock.id)) for lock in locks]
+    added = [_added_histograms(lock, before.get(lock.id)) for lock in locks]
     return LockInterval(
         **sums(parts),
         **_percentiles(

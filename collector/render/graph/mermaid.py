@@ -37,10 +37,10 @@ def _node(node: GraphNode) -> str:
 
 def quoted(lines: Sequence[str]) -> str:
     """Return lines of a stranger's text as one quoted string."""
-    return '"' + "<br>".join(map(_harmless, lines)) + '"'
+    return '"' + "<br>".join(map(_escape_line, lines)) + '"'
 
 
-def _harmless(line: str) -> str:
+def _escape_line(line: str) -> str:
     """A line that begins with ``1.`` or ``-`` would be an item of a list, which Mermaid refuses."""
     return "".join(
         character

@@ -153,11 +153,12 @@ class _Columns:
         """``line``: the number of the line with the titles."""
         self.line = line
         self.separator = separator
-        self.at = {title: n for n, title in reversed(list(enumerate(titles))) if title}
+        self.numbers = {title: n for n, title in reversed(list(enumerate(titles))) if title}
         pairs = self._pairs(MEASURES) or self._pairs(_SHARES)
         self.measures = tuple(measure for measure, _ in pairs)
         self.pairs = tuple(pair for _, pair in pairs)
-        self.min_cells = 1 + max([self.at["type"], self.at["function name"], *map(max, self.pairs)])
+        names = self.numbers["type"], self.numbers["function name"]
+        self.min_cells = 1 + max(*names, *map(max, self.pairs))
 
     def _pairs(self, measures: Iterable[Measure]) -> list[tuple[Measure, tuple[int, int]]]:
         pairs = []
@@ -168,10 +169,10 @@ class _Columns:
         return pairs
 
     def _find(self, titles: Iterable[str]) -> int | None:
-        return next((self.at[title] for title in titles if title in self.at), None)
+        return next((self.numbers[title] for title in titles if title in self.numbers), None)
 
     def cell(self, cells: list[str], title: str) -> str:
-        index = self.at.get(title)
+        index = self.numbers.get(title)
         return cells[index].strip() if index is not None and index < len(cells) else ""
 
 
@@ -213,7 +214,7 @@ class _NumberFormat:
     def __init__(self, cells: list[tuple[int, list[str]]], columns: _Columns) -> None:
         figures = [column for pair in columns.pairs for column in pair]
         # Percentages always have decimals and never thousands.
-        figures += [column for title, column in columns.at.items() if title.endswith("%")]
+        figures += [column for title, column in columns.numbers.items() if title.endswith("%")]
         marks = Counter(filter(None, map(_decimal_mark, _texts(cells, figures))))
         # A comma that separates columns is not the decimal mark.
         default = "," if columns.separator == ";" else "."

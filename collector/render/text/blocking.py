@@ -61,7 +61,7 @@ def _what(context: ReportContext, root: BlockingRoot) -> str:
     if root.kind is RootKind.CYCLE:
         selves = "wait for each other" if len(root.tids) > 1 else "waits for itself"
         return f"{context.threads_named(root.tids)} {selves}"
-    held = _held(context, root)
+    held = _longest_held(context, root)
     taken = context.snapshot.sites.get(held.site) if held is not None else None
     since = held.duration_s if held is not None else None
     return (
@@ -71,7 +71,7 @@ def _what(context: ReportContext, root: BlockingRoot) -> str:
     )
 
 
-def _held(context: ReportContext, root: BlockingRoot) -> Held | None:
+def _longest_held(context: ReportContext, root: BlockingRoot) -> Held | None:
     thread = context.threads.get(root.tids[0])
     holds = thread.holds if thread is not None else ()
     return next((held for held in holds if held.lock == root.lock), None)

@@ -92,7 +92,7 @@ def _lock_row(context: ReportContext, lock: Row) -> tuple[str, ...]:
         _number(figures.acquisitions),
         units.duration(figures.hold_s),
         kind_word(lock.kind, lock.name),
-        _described(context, lock, bool(waited)),
+        _describe(context, lock, bool(waited)),
     )
 
 
@@ -104,7 +104,7 @@ def _name(lock: Row) -> str:
     return name_without_kind(lock.kind, lock.name)
 
 
-def _described(context: ReportContext, lock: Row, with_waiters: bool) -> str:
+def _describe(context: ReportContext, lock: Row, with_waiters: bool) -> str:
     parts = [_name(lock)]
     if isinstance(lock, LockClass):
         return ", ".join([*parts, *_class_lines(context, lock, with_waiters)])

@@ -97,7 +97,7 @@ def _head(context: ReportContext) -> Iterator[str]:
     )
     yield _counts(context)
     if snapshot.unobserved_waiters:
-        yield _unobserved(context)
+        yield _unobserved_words(context)
     if snapshot.ended:
         yield "the process has ended; these are its last figures"
 
@@ -111,16 +111,16 @@ def _counts(context: ReportContext) -> str:
     left_out = context.snapshot.locks_left_out
     return (
         f"{units.counted(len(counted), 'thread')}{doing},"
-        f" {units.counted(len(context.locks) + left_out, 'lock')}{_lost(context)}"
+        f" {units.counted(len(context.locks) + left_out, 'lock')}{_lost_records(context)}"
     )
 
 
-def _lost(context: ReportContext) -> str:
+def _lost_records(context: ReportContext) -> str:
     lost = context.snapshot.lost_events
     return f", {units.counted(lost, 'record')} overwritten (counted all the same)" if lost else ""
 
 
-def _unobserved(context: ReportContext) -> str:
+def _unobserved_words(context: ReportContext) -> str:
     waiters = context.snapshot.unobserved_waiters
     verb = "is in an unobserved wait" if len(waiters) == 1 else "are in unobserved waits"
     where = "below" if context.snapshot.unobserved_waits else "the notes"

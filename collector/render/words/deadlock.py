@@ -274,7 +274,7 @@ def avoiding(report: DeadlockReport) -> Iterator[str]:
         yield _reason(report)
 
 
-def _reordered(report: DeadlockReport, step: LockingStep) -> str:
+def _reorder_words(report: DeadlockReport, step: LockingStep) -> str:
     first, second = _lock_of(report, step.has), _lock_of(report, step.wants)
     kept = threads(report, report.avoidance.others)
     does = "does" if len(report.avoidance.others) == 1 else "do"
@@ -285,12 +285,12 @@ def _reordered(report: DeadlockReport, step: LockingStep) -> str:
     )
 
 
-def _ruled(report: DeadlockReport, step: LockingStep) -> str:
+def _location_words(report: DeadlockReport, step: LockingStep) -> str:
     held, wanted = _site(step.has_at), _site(step.wants_at)
     return f"Each thread holds its first lock{held} and wants the second{wanted}."
 
 
-def _once(report: DeadlockReport, step: LockingStep) -> str:
+def _retake_words(report: DeadlockReport, step: LockingStep) -> str:
     name = _lock_of(report, step.has)
     return (
         f"{thread(report, step.tid)} took {name}{_site(step.has_at)} and wants it"
@@ -299,7 +299,7 @@ def _once(report: DeadlockReport, step: LockingStep) -> str:
     )
 
 
-def _released(report: DeadlockReport, step: LockingStep) -> str:
+def _release_words(report: DeadlockReport, step: LockingStep) -> str:
     entry = report.locks.get(step.has)
     name = _lock_of(report, step.has)
     if entry is not None and entry.kind is Kind.ONCE:
@@ -334,10 +334,10 @@ def _given_back(report: DeadlockReport) -> str:
 
 
 _CHANGES = {
-    Remedy.ORDER: _reordered,
-    Remedy.ONE_LOCATION: _ruled,
-    Remedy.ONCE_ONLY: _once,
-    Remedy.RELEASE: _released,
+    Remedy.ORDER: _reorder_words,
+    Remedy.ONE_LOCATION: _location_words,
+    Remedy.ONCE_ONLY: _retake_words,
+    Remedy.RELEASE: _release_words,
 }
 
 

@@ -73,7 +73,7 @@ def groups(snapshot: Snapshot) -> list[HungThreads]:
     locks = {lock.id: lock for lock in snapshot.locks}
     threads = {thread.tid: thread for thread in snapshot.threads}
     unobserved = {wait.tid: wait for wait in snapshot.unobserved_waits}
-    describe = partial(_described, snapshot, locks, threads)
+    describe = partial(_describe, snapshot, locks, threads)
     by_wait: dict[object, list[HungThreads]] = {}
     for tid in hang.tids:
         if tid in threads:
@@ -151,7 +151,7 @@ def part(group: HungThreads) -> str:
     return f"{group.who} for {group.what}{group.changed}{group.where}"
 
 
-def _described(
+def _describe(
     snapshot: Snapshot,
     locks: Mapping[int, Lock],
     threads: Mapping[int, Thread],
@@ -187,7 +187,11 @@ def _described(
     elif unobserved is not None:
         what = unobserved.name or unobserved.type or "a futex"
     result = HungThreads(
-        threads=(thread,), what=what, frame=frame, stack=stack, changed=_changed(snapshot, thread)
+        threads=(thread,),
+        what=what,
+        frame=frame,
+        stack=stack,
+        changed=_changed_words(snapshot, thread),
     )
     # An object without a name is called after the source location of its waiters.
     kind = what.removesuffix(result.where).removesuffix(" wait")
@@ -211,7 +215,7 @@ def _lock_name(lock: Lock | None, kind: Kind) -> str:
     return name if name.startswith(kind) else f"{kind} {name}".rstrip()
 
 
-def _changed(snapshot: Snapshot, thread: Thread) -> str:
+def _changed_words(snapshot: Snapshot, thread: Thread) -> str:
     hang = snapshot.hang
     if hang is None or thread.tid not in hang.changed_words:
         return ""

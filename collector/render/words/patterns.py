@@ -65,7 +65,7 @@ def evidence(finding: Finding) -> str:
         case Convoy():
             return _convoy(finding)
         case Serialised():
-            return _serialised(finding)
+            return _serialised_lock(finding)
         case ThunderingHerd():
             return _thundering_herd(finding)
         case StarvedWriter():
@@ -75,7 +75,7 @@ def evidence(finding: Finding) -> str:
         case FalseIdle():
             return _false_idle(finding)
         case Oversubscribed():
-            return _oversubscribed(finding)
+            return _oversubscribed_cpus(finding)
         case HighRate():
             return _high_rate(finding)
         case NoSignal():
@@ -90,7 +90,7 @@ def _convoy(finding: Convoy) -> str:
     )
 
 
-def _serialised(finding: Serialised) -> str:
+def _serialised_lock(finding: Serialised) -> str:
     return (
         f"held {_percent(finding.held)} of the time; {finding.involved} of {finding.active} threads"
         f" that are not idle hold it or wait for it; {_percent(finding.contended)} of"
@@ -109,8 +109,8 @@ def _thundering_herd(finding: ThunderingHerd) -> str:
 
 def _starved_writer(finding: StarvedWriter) -> str:
     return (
-        f"{_counted(finding.writers, 'writer')} {_verb(finding.writers, 'wait')}, for up to"
-        f" {duration(finding.longest_wait_s)}; {_counted(finding.readers, 'thread')}"
+        f"{_count(finding.writers, 'writer')} {_verb(finding.writers, 'wait')}, for up to"
+        f" {duration(finding.longest_wait_s)}; {_count(finding.readers, 'thread')}"
         f" {_verb(finding.readers, 'read')} it, for {duration(finding.longest_read_s)} at most:"
         " later ones than the writer"
     )
@@ -120,25 +120,25 @@ def _long_hold(finding: LongHold) -> str:
     return (
         f"held for {'at least ' * finding.is_lower_bound}{duration(finding.held_s)} by thread"
         f" {finding.holder}, which sleeps in {finding.call or 'the kernel'} now;"
-        f" {_counted(finding.waiters, 'thread')} {_verb(finding.waiters, 'wait')} for it,"
+        f" {_count(finding.waiters, 'thread')} {_verb(finding.waiters, 'wait')} for it,"
         f" for up to {duration(finding.longest_wait_s)}"
     )
 
 
 def _false_idle(finding: FalseIdle) -> str:
     return (
-        f"{_counted(finding.waiters, 'thread')} {_verb(finding.waiters, 'wait')} for work, for up"
-        f" to {duration(finding.longest_wait_s)}; {_counted(finding.signallers, 'thread')} that"
+        f"{_count(finding.waiters, 'thread')} {_verb(finding.waiters, 'wait')} for work, for up"
+        f" to {duration(finding.longest_wait_s)}; {_count(finding.signallers, 'thread')} that"
         f" {_verb(finding.signallers, 'signal')} it {_verb(finding.signallers, 'wait')} for"
         f" {finding.contended_lock}{' or others' * finding.other_locks}, for at least"
         f" {duration(finding.shortest_contended_s)}"
     )
 
 
-def _oversubscribed(finding: Oversubscribed) -> str:
+def _oversubscribed_cpus(finding: Oversubscribed) -> str:
     return (
-        f"{finding.runnable} threads want one of {_counted(finding.cpus, 'CPU')}, of which they had"
-        f" {finding.cpus_used:.1f} lately; {_counted(finding.waiters, 'thread')}"
+        f"{finding.runnable} threads want one of {_count(finding.cpus, 'CPU')}, of which they had"
+        f" {finding.cpus_used:.1f} lately; {_count(finding.waiters, 'thread')}"
         f" {_verb(finding.waiters, 'wait')} for locks"
     )
 
@@ -152,10 +152,10 @@ def _high_rate(finding: HighRate) -> str:
 
 def _no_signal(finding: NoSignal) -> str:
     others = finding.conditions - 1
-    also = f" for it and {_counted(others, 'other condition')}" if others else ""
-    before = f"; {_counted(finding.signals, 'signal')} came before" if finding.signals else ""
+    also = f" for it and {_count(others, 'other condition')}" if others else ""
+    before = f"; {_count(finding.signals, 'signal')} came before" if finding.signals else ""
     return (
-        f"{_counted(finding.waiters, 'thread')} {_verb(finding.waiters, 'wait')}{also}, for up to"
+        f"{_count(finding.waiters, 'thread')} {_verb(finding.waiters, 'wait')}{also}, for up to"
         f" {duration(finding.longest_wait_s)}; no signal came meanwhile{before}"
     )
 
@@ -169,7 +169,7 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if value >= 10 or value == int(value) else f"{value:.1f}"
 
 
-def _counted(number: int, thing: str) -> str:
+def _count(number: int, thing: str) -> str:
     return f"{number} {thing}{'s' * (number != 1)}"
 
 

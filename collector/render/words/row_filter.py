@@ -124,7 +124,7 @@ def _comparison(column: str, sign: str, value: str) -> Callable[[SnapshotIndex, 
     limit = _number(column, value, figure)
 
     def test(index: SnapshotIndex, row: Row) -> bool:
-        value = figure.of(index, row)
+        value = figure.value(index, row)
         return value is not None and compare(value, limit)
 
     return test
@@ -217,7 +217,7 @@ _NAMES: dict[str, Callable[[SnapshotIndex, Row], Iterable[str]]] = {
 class _Figure(Struct, frozen=True):
     """A column of figures."""
 
-    of: Callable[[SnapshotIndex, Row], float | None]  # None: not measured
+    value: Callable[[SnapshotIndex, Row], float | None]  # None: not measured
     example: str
     is_time: bool = False
     is_share: bool = False
@@ -230,7 +230,7 @@ def _wait(index: SnapshotIndex, row: Row) -> float | None:
     return max((wait.duration_s for wait in waits if wait is not None), default=None)
 
 
-def _held(index: SnapshotIndex, row: Row) -> float | None:
+def _held_s(index: SnapshotIndex, row: Row) -> float | None:
     if isinstance(row, Thread):
         times = [held.duration_s for held in row.holds]
     else:
@@ -239,14 +239,14 @@ def _held(index: SnapshotIndex, row: Row) -> float | None:
     return max((time for time in times if time is not None), default=None)
 
 
-def _waited(_: SnapshotIndex, row: Row) -> float | None:
+def _waited_s(_: SnapshotIndex, row: Row) -> float | None:
     return row.counted_wait_s if isinstance(row, Lock) else sum(row.wait_s.values())
 
 
 _FIGURES: dict[str, _Figure] = {
     "wait": _Figure(_wait, "10ms", is_time=True),
-    "held": _Figure(_held, "10ms", is_time=True),
-    "waited": _Figure(_waited, "1s", is_time=True),
+    "held": _Figure(_held_s, "10ms", is_time=True),
+    "waited": _Figure(_waited_s, "1s", is_time=True),
     "max": _Figure(
         lambda _, row: row.wait_max_s if isinstance(row, Lock) else None, "10ms", is_time=True
     ),

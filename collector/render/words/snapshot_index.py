@@ -64,7 +64,7 @@ class SnapshotIndex:
         self.snapshot = snapshot
         self.source_line = source_line
         self.threads: dict[int, Thread] = {thread.tid: thread for thread in snapshot.threads}
-        self.locks: dict[int, Lock] = {lock.id: _named(lock) for lock in snapshot.locks}
+        self.locks: dict[int, Lock] = {lock.id: _name_join(lock) for lock in snapshot.locks}
         self.threads_elsewhere = {thread.tid: thread for thread in snapshot.threads_elsewhere}
         self.unobserved_waits = {wait.tid: wait for wait in snapshot.unobserved_waits}
 
@@ -138,7 +138,7 @@ class SnapshotIndex:
     def waiting(self) -> tuple[Thread, ...]:
         """The threads that wait in contention, the longest wait first."""
         waiting = [t for t in self.snapshot.threads if is_stuck_waiting(t)]
-        return tuple(sorted(waiting, key=_waited, reverse=True))
+        return tuple(sorted(waiting, key=_waited_s, reverse=True))
 
     def waiters_of(self, lock_id: int) -> list[Thread]:
         """The threads that wait in contention for a lock, the longest wait first."""
@@ -149,7 +149,7 @@ class SnapshotIndex:
             and wait.lock == lock_id
             and thread.state is ThreadState.WAITING
         ]
-        return sorted(waiters, key=_waited, reverse=True)
+        return sorted(waiters, key=_waited_s, reverse=True)
 
     @cached_property
     def taken_units(self) -> dict[int, TakenUnits]:
@@ -323,7 +323,7 @@ class SnapshotIndex:
             tid = thread.waiting_for.holders[0]
 
 
-def _named(lock: Lock) -> Lock:
+def _name_join(lock: Lock) -> Lock:
     """The lock, with another name for a join without a known thread: it has no address."""
     if lock.kind is Kind.JOIN and not lock.address:
         return replace(lock, name="thread join")
@@ -364,5 +364,5 @@ def is_contention(lock: Lock | LockClass) -> bool:
     return not lock.idle
 
 
-def _waited(thread: Thread) -> float:
+def _waited_s(thread: Thread) -> float:
     return thread.waiting_for.duration_s if thread.waiting_for is not None else 0.0

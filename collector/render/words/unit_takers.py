@@ -44,7 +44,7 @@ def _phrase(index: SnapshotIndex, taken: TakenUnits, describe: _Describe) -> str
     call_sites = {_call_site(index, taker, describe) for taker in taken.takers}
     (call_site,) = call_sites if len(call_sites) == 1 and not taken.ended else ("",)
     if call_site.startswith("in "):
-        names = ", ".join([*_named(index, taken), *_more(taken)])
+        names = ", ".join([*_taker_names(index, taken), *_more(taken)])
         return f"{what} taken {call_site}, not posted: {names}"
     return f"{what} taken, not posted: {', '.join(_groups(index, taken, describe))}"
 
@@ -63,18 +63,18 @@ def _groups(index: SnapshotIndex, taken: TakenUnits, describe: _Describe) -> lis
     groups = []
     for call_site, threads in names.items():
         if call_site:
-            groups.append(f"{_listed(threads)} {call_site}")
+            groups.append(f"{_list_words(threads)} {call_site}")
         else:
             groups += threads
     return groups + _more(taken)
 
 
-def _listed(names: list[str]) -> str:
+def _list_words(names: list[str]) -> str:
     *most, last = names
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def _named(index: SnapshotIndex, taken: TakenUnits) -> list[str]:
+def _taker_names(index: SnapshotIndex, taken: TakenUnits) -> list[str]:
     return [_name(index, taker) for taker in taken.takers[:_MAX_NAMED]]
 
 
@@ -133,7 +133,7 @@ def stacks(index: SnapshotIndex, lock_id: int) -> Iterator[tuple[str, int]]:
         if index.stack(taker.stack) and own_frame(index, taker) is not None:
             names.setdefault(taker.stack, []).append(_name(index, taker))
     for stack, threads in names.items():
-        yield _listed(threads), stack
+        yield _list_words(threads), stack
 
 
 def lines(snapshot: Snapshot) -> Iterator[str]:

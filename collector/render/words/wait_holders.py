@@ -32,7 +32,7 @@ def sentences(holders: WaitHolders, began_with: int, index: SnapshotIndex) -> It
     """
     first, *others = holders.shares
     if holders.unrecorded_ns > first.held_ns:
-        yield _unrecorded(holders, began_with, index)
+        yield _unrecorded_words(holders, began_with, index)
         yield f"{index.thread_name(first.tid)} had it for {_share(first, holders)}"
     else:
         whole = units.duration(holders.wait_ns / 1e9)
@@ -52,7 +52,7 @@ def sentences(holders: WaitHolders, began_with: int, index: SnapshotIndex) -> It
         yield f"no hold is known for the other {rest}"
 
 
-def _unrecorded(holders: WaitHolders, began_with: int, index: SnapshotIndex) -> str:
+def _unrecorded_words(holders: WaitHolders, began_with: int, index: SnapshotIndex) -> str:
     rest, whole = (units.duration(ns / 1e9) for ns in (holders.unrecorded_ns, holders.wait_ns))
     part = " in this span" if holders.is_part else ""
     text = f"no hold is known for {rest} of the {whole}{part}"

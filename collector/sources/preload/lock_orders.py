@@ -45,7 +45,7 @@ class LockOrders:
         self._lives: dict[int, ThreadLife] = {}
         self._changed = 0
         self._next_reading = self._next_search = 0.0  # time.monotonic()
-        self._known: tuple[object, PotentialDeadlocks] = (None, PotentialDeadlocks())
+        self._last_search: tuple[object, PotentialDeadlocks] = (None, PotentialDeadlocks())
         #: The reading and the facts of the last search.
         self._searched_for: tuple[int, dict[int, LockFacts]] = (0, {})
         #: Ids of the locks that may be part of a cycle.
@@ -95,7 +95,7 @@ class LockOrders:
         """
         if not self._orders:
             return PotentialDeadlocks()
-        state_before, result = self._known
+        state_before, result = self._last_search
         handed_over = tuple(lock.id for lock in locks if lock.foreign_releases)
         state = (self._changed, self._resolver.version, handed_over)
         begun = time.monotonic()
@@ -106,7 +106,7 @@ class LockOrders:
                 self._searched_for = (self._changed, facts)
                 orders = self._searched_orders(facts)
                 result = lock_order_cycles.find(orders, self._lives, facts, self._of_classes)
-            self._known = (state, result)
+            self._last_search = (state, result)
             self._next_search = _next_search_time(begun)
         return result
 

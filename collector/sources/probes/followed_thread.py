@@ -119,13 +119,13 @@ class FollowedThread:
         wanted = {tid: thread for tid, thread in threads.items() if thread.waiting_for is None}
         try:
             queried = self._probe.query(wanted)
-            activities = self._blocked(queried, stacks) | self._running(queried, stacks)
+            activities = self._blocked_threads(queried, stacks) | self._running(queried, stacks)
         except OSError:
             return {}  # locktop lacks descriptors, or the process is gone
         self.stacks = {now.stack for now in activities.values() if now.stack}
         return activities
 
-    def _blocked(
+    def _blocked_threads(
         self, queried: Mapping[int, ThreadActivity], stacks: NativeStacks
     ) -> dict[int, ThreadActivity]:
         activities: dict[int, ThreadActivity] = {}

@@ -29,7 +29,7 @@ _AGAIN_S = 10.0
 _MAX_LOCKS = 8
 
 
-class _Found(NamedTuple):
+class _FoundOwner(NamedTuple):
     """The result of a search."""
 
     thread: ThreadElsewhere
@@ -43,7 +43,8 @@ class OwnersElsewhere:
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
-        self._found: dict[tuple[int, int], _Found] = {}  # by address of the mutex, and tid
+        #: By address of the mutex, and tid.
+        self._owner_cache: dict[tuple[int, int], _FoundOwner] = {}
         #: The futex calls of the owners in the last scan, by process and thread.
         self._calls: dict[tuple[int, int], bytes] = {}
 
@@ -113,16 +114,16 @@ class OwnersElsewhere:
         if mapping is None or not mapping.shared:
             return None
         now = time.monotonic()
-        owner = self._found.get((address, word.owner))
+        owner = self._owner_cache.get((address, word.owner))
         if owner is None or not _holds_good(owner, now):
-            if len(self._found) >= _MAX_LOCKS:
-                self._found.clear()
+            if len(self._owner_cache) >= _MAX_LOCKS:
+                self._owner_cache.clear()
             offset = mapping.offset + address - mapping.start
             searched = self._search(mapping, offset, word.owner)
             if searched is None:
                 return None
             owner = searched
-            self._found[address, word.owner] = owner
+            self._owner_cache[address, word.owner] = owner
         thread = owner.thread.pid, owner.kernel_tid
         call = _futex_call(*thread) if owner.kernel_tid else b""
         self._calls[thread] = call
@@ -130,10 +131,10 @@ class OwnersElsewhere:
         waits = bool(call) and before.get(thread) == call
         return replace(owner.thread, is_freed_at_exit=word.is_freed_at_exit, waits=waits)
 
-    def _search(self, mapping: MemoryMapping, offset: int, tid: int) -> _Found | None:
+    def _search(self, mapping: MemoryMapping, offset: int, tid: int) -> _FoundOwner | None:
         """Return the owner of a mutex at an offset of a mapped file; None if it has ended."""
         now = time.monotonic()
-        unknown = _Found(ThreadElsewhere(tid=tid), 0, 0, now)
+        unknown = _FoundOwner(ThreadElsewhere(tid=tid), 0, 0, now)
         try:
             thread = shared_memory.find_thread(self._pid, tid)
             if thread is None and shared_memory.sees_all_threads_of(self._pid):
@@ -153,7 +154,7 @@ class OwnersElsewhere:
             named = ThreadElsewhere(tid=tid, pid=pid, comm=procfs.stat(pid).comm, name=name)
         except (OSError, ValueError):
             return unknown  # the owner has ended meanwhile
-        return _Found(named, kernel_tid, stat.start_time, now)
+        return _FoundOwner(named, kernel_tid, stat.start_time, now)
 
 
 def _lasts(wait: Wait) -> bool:
@@ -171,7 +172,7 @@ def _futex_call(pid: int, tid: int) -> bytes:
     return data if wait is not None and not wait.timed else b""
 
 
-def _holds_good(owner: _Found, now: float) -> bool:
+def _holds_good(owner: _FoundOwner, now: float) -> bool:
     """Return whether the result of an earlier search is still right."""
     if not owner.kernel_tid:
         return now - owner.searched_at < _AGAIN_S

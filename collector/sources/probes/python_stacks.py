@@ -75,7 +75,7 @@ class PythonStacks:
         self._frames = frames
         self._pause_s = pause_s
         self._reader = reader
-        self._known: dict[tuple[int, WaitKey], Runs] = {}  # () if there is nothing to merge
+        self._wait_runs: dict[tuple[int, WaitKey], Runs] = {}  # () if there is nothing to merge
         self._of_wait: dict[tuple[int, WaitKey], int] = {}  # merged stacks
         self._missed: dict[tuple[int, WaitKey], int] = {}  # how often
         self._requested: WaitKeys = {}
@@ -202,7 +202,7 @@ class PythonStacks:
             lasting = {tid: key for tid, key in waits.items() if before.get(tid) == key}
         if time.monotonic() >= self._next_at and not self._reader.asking:
             self._next_at = time.monotonic() + self._pause_s
-            if self._wanted(snapshot, lasting):
+            if self._is_wanted(snapshot, lasting):
                 self._request(waits)
         self._brief = self._unnamed_locks(snapshot, waits.keys() - lasting.keys())
         self._before = waits
@@ -219,7 +219,7 @@ class PythonStacks:
             waits: the waits of this scan.
             read_again: reads the waits.
         """
-        if not self._wanted(snapshot, waits):
+        if not self._is_wanted(snapshot, waits):
             self._replace_stacks(snapshot, waits)
             self._annotate_past(snapshot)
             return
@@ -235,7 +235,7 @@ class PythonStacks:
                 now = read_again()
                 lasting = {tid: key for tid, key in lasting.items() if now.get(tid) == key}
                 self._learn(answer, lasting)
-            if not self._wanted(snapshot, lasting):
+            if not self._is_wanted(snapshot, lasting):
                 break
         self._brief = self._unnamed_locks(snapshot, waits.keys() - lasting.keys())
         self._replace_stacks(snapshot, waits)
@@ -274,20 +274,20 @@ class PythonStacks:
             for tid, wait in met_waits.items()
             if wait.lock not in idle and self._runs_python(wait.stack, self._frames(wait.stack))
         }
-        unread = [wait for tid, wait in sample.items() if (tid, wait.key) not in self._known]
+        unread = [wait for tid, wait in sample.items() if (tid, wait.key) not in self._wait_runs]
         self._shares.begin(sample)
         if any(map(self._shares.is_worth, unread)):
             keys = {tid: wait.key for tid, wait in sample.items()}
             self._request({**waits, **keys}, [wait.kernel_tid for wait in sample.values()])
             self._has_begun_sample = True
         else:
-            self._shares.end({}, {}, self._known)
+            self._shares.end({}, {}, self._wait_runs)
 
     def _end_sample(self, answer: Mapping[int, Runs]) -> None:
         if self._has_begun_sample:
             self._has_begun_sample = False
-            learned = self._shares.end(answer, self._reader.runs, self._known)
-            self._known.update(learned)
+            learned = self._shares.end(answer, self._reader.runs, self._wait_runs)
+            self._wait_runs.update(learned)
             self.learned |= bool(learned)
 
     def _annotate_past(self, snapshot: Draft) -> None:
@@ -321,7 +321,7 @@ class PythonStacks:
         tries, tried_at = self._tried.get(lock, (0, 0.0))
         return tries < _MAX_BRIEF or time.monotonic() >= tried_at + _BRIEF_PAUSE_S
 
-    def _wanted(self, snapshot: Draft, waits: WaitKeys) -> bool:
+    def _is_wanted(self, snapshot: Draft, waits: WaitKeys) -> bool:
         """Return whether Python code is in one of these waits, and the wait was not read yet."""
         if self._reader.gave_up:
             return False
@@ -329,7 +329,7 @@ class PythonStacks:
         return bool(python) and any(
             thread.stack in python
             and thread.tid in waits
-            and (thread.tid, waits[thread.tid]) not in self._known
+            and (thread.tid, waits[thread.tid]) not in self._wait_runs
             for thread in snapshot.threads
         )
 
@@ -360,12 +360,12 @@ class PythonStacks:
             wait = tid, key
             self._missed[wait] = self._missed.get(wait, 0) + (tid not in answer)
             if tid in answer or self._missed[wait] >= _TRIES:
-                self._known[wait] = answer.get(tid, ())
+                self._wait_runs[wait] = answer.get(tid, ())
                 self.learned |= tid in answer
 
     def _forget(self, waits: WaitKeys) -> None:
-        for wait in [wait for wait in self._known if waits.get(wait[0]) != wait[1]]:
-            del self._known[wait]
+        for wait in [wait for wait in self._wait_runs if waits.get(wait[0]) != wait[1]]:
+            del self._wait_runs[wait]
             self._of_wait.pop(wait, None)
         for wait in [wait for wait in self._missed if waits.get(wait[0]) != wait[1]]:
             del self._missed[wait]
@@ -381,7 +381,7 @@ class PythonStacks:
     # ---- in the snapshot ----
 
     def _replace_stacks(self, snapshot: Draft, waits: WaitKeys) -> None:
-        if not self._known:
+        if not self._wait_runs:
             return
         #: by tid: id of the native stack, id of the merged stack
         merged: dict[int, tuple[int, int]] = {}
@@ -404,7 +404,7 @@ class PythonStacks:
         wait = thread.tid, waits[thread.tid]
         if wait in self._of_wait:
             return self._of_wait[wait]
-        runs = self._known.get(wait)
+        runs = self._wait_runs.get(wait)
         native = thread.stack
         if not runs or not native or native in _IDS:
             return 0

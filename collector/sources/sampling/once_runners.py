@@ -33,7 +33,7 @@ class OnceRunnerProbe:
     def __init__(self, pid: int, stacks: NativeStacks) -> None:
         self._pid = pid
         self._stacks = stacks
-        self._at: dict[int, OnceCode | None] = {}  # by pc of the sleep
+        self._code_by_pc: dict[int, OnceCode | None] = {}  # by pc of the sleep
         self._again: dict[int, float] = {}  # by pc: when to check again whether it is a once wait
         #: by tid: number of the sleep, controls
         self._routines: dict[int, tuple[int, Set[int]]] = {}
@@ -41,12 +41,12 @@ class OnceRunnerProbe:
     def is_once_wait(self, pc: int) -> bool:
         """Return whether a thread that sleeps at ``pc`` waits for a once routine."""
         now = time.monotonic()
-        if self._at.get(pc) is None and now >= self._again.get(pc, 0.0):
+        if self._code_by_pc.get(pc) is None and now >= self._again.get(pc, 0.0):
             # the check may have failed for lack of resources, or the code was not mapped yet
             self._again[pc] = now + _AGAIN_S
             unwinder = self._stacks.unwinder()
-            self._at[pc] = unwinder.once_code(pc) if unwinder is not None else None
-        return self._at[pc] is not None
+            self._code_by_pc[pc] = unwinder.once_code(pc) if unwinder is not None else None
+        return self._code_by_pc[pc] is not None
 
     def runners(
         self,
@@ -92,7 +92,7 @@ class OnceRunnerProbe:
             return frozenset()
         slots = {
             returns: slot
-            for code in self._at.values()
+            for code in self._code_by_pc.values()
             if code is not None
             for returns, slot in code.slots.items()
         }

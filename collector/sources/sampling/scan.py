@@ -72,15 +72,15 @@ class SamplingScan(Scan):
         if ptrace_access.memory_refusal(watched.target.pid):
             raise PermissionError  # the kernel allowed it before
         session.find_once_runners(self.stack_budgets.of_waits)
-        self._at = session.sampled_at
+        self._now_s = session.sampled_at
         self._waits = session.waits
         before = watched.scanned_at or self._begun
-        watched.scanned_at = self._at
+        watched.scanned_at = self._now_s
         living = {sample.kernel_tid for sample in session.samples.values()}
         watched.tasks.keep_only(living)
         session.stacks.keep_only(living)
         self._stacks = self._stacks_of_waits()
-        self.draft = self._new_draft(self._at - before)
+        self.draft = self._new_draft(self._now_s - before)
 
     def _new_draft(self, interval_s: float) -> Draft:
         session, watched = self._session, self.watched
@@ -101,7 +101,7 @@ class SamplingScan(Scan):
             taken_at=iso(time.time()),
             host=watched.host,
             source="proc",
-            duration_s=self._at - self._begun,
+            duration_s=self._now_s - self._begun,
             interval_s=interval_s,
             process=watched.figures.scan(main.name if main else watched.target.comm),
             threads=(),
@@ -118,14 +118,14 @@ class SamplingScan(Scan):
         """Fill in the threads: their waits, holds and times."""
         session, draft = self._session, self.draft
         draft.threads = session.builder.threads(
-            session.samples, self._waits, self._stacks, self._at, draft.interval_s
+            session.samples, self._waits, self._stacks, self._now_s, draft.interval_s
         )
 
     def build_locks(self) -> None:
         """Fill in the locks that samples saw waiters for."""
         draft = self.draft
         builder = self._session.builder
-        draft.locks = builder.locks(self._waits, self._at, draft.interval_s)
+        draft.locks = builder.locks(self._waits, self._now_s, draft.interval_s)
         draft.crowded = builder.crowded(self._waits.values())
 
     def check_deadlocks(self) -> None:
@@ -218,10 +218,12 @@ class SamplingScan(Scan):
             others[sync_object.address] += 1
         order.sort()
         session.stacks.begin(self.stack_budgets.of_waits)
-        stacks |= self.new_stacks([new[index] for since, _, _, index in order if since < self._at])
+        stacks |= self.new_stacks(
+            [new[index] for since, _, _, index in order if since < self._now_s]
+        )
         session.stacks.end_within(self.stack_budgets.of_new_waits)
         return stacks | self.new_stacks(
-            [new[index] for since, _, _, index in order if since >= self._at]
+            [new[index] for since, _, _, index in order if since >= self._now_s]
         )
 
     def new_stacks(self, waits: Sequence[tuple[SampledWait, Sample, SystemCall]]) -> dict[int, int]:
@@ -264,7 +266,7 @@ class SamplingScan(Scan):
         self._give_locks_their_waiters_stacks()
         names = {
             lock.id: lock.name
-            for lock in self._session.builder.locks(self._waits, self._at, self.draft.interval_s)
+            for lock in self._session.builder.locks(self._waits, self._now_s, self.draft.interval_s)
         }
         self.draft.locks = builder.rename_locks(self.draft.locks, names)
 

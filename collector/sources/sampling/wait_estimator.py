@@ -72,17 +72,17 @@ class WaitEstimator:
         self._blamed: set[int] = set()  # tids
         self._ongoing: dict[int, _CountedWait] = {}  # by tid, from the last sample
         self._waits: Mapping[int, SampledWait] = {}
-        self._at = self._settled_at = 0.0
+        self._sampled_s = self._settled_at = 0.0
         self.first_at = 0.0  # time of the first sample: its waits had begun before
 
     def add(self, now: float, waits: Mapping[int, SampledWait]) -> None:
         """Add a sample that was taken at ``now`` (time.monotonic())."""
-        before, before_at = self._waits, self._at
+        before, before_at = self._waits, self._sampled_s
         self.first_at = self.first_at or now
         interval_s = now - before_at if before_at else 0.0
         for tid in [tid for tid, wait in before.items() if waits.get(tid) is not wait]:
             self._leave(tid, waits.get(tid), interval_s)
-        self._waits, self._at = waits, now
+        self._waits, self._sampled_s = waits, now
         for tid, wait in [item for item in waits.items() if before.get(item[0]) is not item[1]]:
             self._enter(wait, before.get(tid), before_at, interval_s)
 
@@ -132,7 +132,7 @@ class WaitEstimator:
     def _leave(self, tid: int, after: SampledWait | None, interval_s: float) -> None:
         """A wait is over, or is classified otherwise from now on."""
         counted = self._ongoing.pop(tid)
-        self._count_to(counted, self._at)
+        self._count_to(counted, self._sampled_s)
         if after is None or after.seq != counted.wait.seq:
             self._count(counted, interval_s / 2, interval_s * interval_s / 2)
 
@@ -142,13 +142,13 @@ class WaitEstimator:
         lock = self._lock(wait)
         waited = self._by_thread.setdefault(wait.life, {})
         counted = self._ongoing[wait.tid] = _CountedWait(
-            wait=wait, lock=lock, waited=waited, counted_to=self._at
+            wait=wait, lock=lock, waited=waited, counted_to=self._sampled_s
         )
         if before is not None and before.seq == wait.seq:
-            counted.counted_to = before_at or self._at
+            counted.counted_to = before_at or self._sampled_s
             return
         lock.met += 1
-        lock.longest_s = max(lock.longest_s, self._at - wait.since)
+        lock.longest_s = max(lock.longest_s, self._sampled_s - wait.since)
         if interval_s:
             self._count(counted, interval_s / 2, interval_s * interval_s / 2)
 
@@ -164,11 +164,11 @@ class WaitEstimator:
 
     def _settle(self) -> None:
         """Count the waits that go on, up to the last sample."""
-        if self._settled_at == self._at:
+        if self._settled_at == self._sampled_s:
             return
-        self._settled_at = self._at
+        self._settled_at = self._sampled_s
         for counted in self._ongoing.values():
-            self._count_to(counted, self._at)
+            self._count_to(counted, self._sampled_s)
 
     def _count_to(self, counted: _CountedWait, moment: float) -> None:
         seconds = moment - counted.counted_to

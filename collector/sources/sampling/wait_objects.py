@@ -48,8 +48,8 @@ class SampledWaitReader:
         #: The known runners of the once routines that threads wait for.
         self.runners: Runners = {}
         self._samples: Mapping[int, Sample] = {}
-        self._known: dict[int, SampledWait] = {}
-        self._at: dict[int, SampledWait] = {}  # one wait by the address of its object
+        self._waits: dict[int, SampledWait] = {}
+        self._by_address: dict[int, SampledWait] = {}  # one wait by the address of its object
         self._reread: dict[int, FutexWait] = {}  # by tid: calls that are read again in each sample
         self._last_objects: dict[
             int, SyncObject
@@ -105,8 +105,8 @@ class SampledWaitReader:
             # Nothing but an owner changes during a sleep.
             if sync_object.kind not in OWNER_CHANGES_KINDS:
                 del self._reread[tid]
-        self._known = waits
-        self._at = {}
+        self._waits = waits
+        self._by_address = {}
         return waits
 
     def owners(self, addresses: Iterable[int], samples: Mapping[int, Sample]) -> dict[int, int]:
@@ -118,8 +118,14 @@ class SampledWaitReader:
             addresses: addresses of locks.
             samples: the last sample.
         """
-        self._at = self._at or {wait.sync_object.address: wait for wait in self._known.values()}
-        waits = {address: self._at[address].futex for address in addresses if address in self._at}
+        self._by_address = self._by_address or {
+            wait.sync_object.address: wait for wait in self._waits.values()
+        }
+        waits = {
+            address: self._by_address[address].futex
+            for address in addresses
+            if address in self._by_address
+        }
         read = self._memory([wait.address for wait in waits.values()])
         owners = {}
         for (address, wait), context in zip(waits.items(), read, strict=True):
@@ -132,7 +138,7 @@ class SampledWaitReader:
 
     def _ongoing(self, samples: Mapping[int, Sample]) -> dict[int, SampledWait]:
         """Return the waits of the sample before that go on; read the calls of all other sleeps."""
-        before, waits = self._samples, self._known.copy()
+        before, waits = self._samples, self._waits.copy()
         for tid in before.keys() - samples.keys():
             waits.pop(tid, None)
             self._reread.pop(tid, None)
@@ -200,7 +206,7 @@ class SampledWaitReader:
 
     def _note_left_by(self, newcomers: Set[int]) -> None:
         """Note the objects whose former owners had these tids."""
-        for wait in self._known.values():
+        for wait in self._waits.values():
             if wait.sync_object.owner in newcomers:
                 left_by = self._left_by_ended.setdefault(
                     wait.futex.address, (wait.sync_object.owner, set())

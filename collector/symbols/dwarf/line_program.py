@@ -67,7 +67,7 @@ def read_lines(sections: DebugSections, offset: int, compiled_in: bytes = b"") -
         raise ValueError("a line table is larger than is sane")
     data = sections.read("line", offset, position + size)
     header = _header(sections, data, position, offset_size, compiled_in)
-    return _sorted(_run(data, header), header.names)
+    return _sort_sequences(_run(data, header), header.names)
 
 
 def _header(
@@ -247,7 +247,7 @@ def _run(  # noqa: C901 - one loop without calls: a table has up to 100,000 rows
             index += 2
             continue
         elif not op:
-            kind, value, index = _extended(data, index)
+            kind, value, index = _extended_opcode(data, index)
             if kind == _SET_ADDRESS:
                 address = value
             elif kind == _END_SEQUENCE:
@@ -274,7 +274,7 @@ def _special_opcodes(header: _LineHeader) -> tuple[list[int], list[int]]:
     return advances, [header.line_base + number % width for number in special]
 
 
-def _extended(data: bytes, position: int) -> tuple[int, int, int]:
+def _extended_opcode(data: bytes, position: int) -> tuple[int, int, int]:
     """Return kind and operand of an extended opcode, and the offset behind it."""
     length, position = leb(data, position)
     if not length:
@@ -287,7 +287,7 @@ def _extended(data: bytes, position: int) -> tuple[int, int, int]:
     )
 
 
-def _sorted(rows: _LineRows, names: list[str]) -> Lines:
+def _sort_sequences(rows: _LineRows, names: list[str]) -> Lines:
     """Sort the sequences, without those of discarded code: it lies at address 0."""
     kept = Lines.none()._replace(names=names)
     end = 0

@@ -200,7 +200,7 @@ class CompileUnit:
     def ranges(self, attributes: Attributes) -> list[Range]:
         """Return the address ranges of an entry's code; nothing for discarded code."""
         if dw.RANGES in attributes:
-            return [r for r in self._listed(attributes[dw.RANGES]) if 0 < r[0] < r[1]]
+            return [r for r in self._list_ranges(attributes[dw.RANGES]) if 0 < r[0] < r[1]]
         if dw.LOW_PC not in attributes or dw.HIGH_PC not in attributes:
             return []
         low = self.address(attributes[dw.LOW_PC])
@@ -211,7 +211,7 @@ class CompileUnit:
             high += low
         return [(low, high)] if 0 < low < high else []
 
-    def _listed(self, value: tuple[int, int]) -> list[Range]:
+    def _list_ranges(self, value: tuple[int, int]) -> list[Range]:
         form, offset = value
         if self.layout.version < 5:
             unit = self._skeleton or self

@@ -20,18 +20,18 @@ _PLUS_UCONST, _SKIP, _BRA, _NOP = 0x23, 0x2F, 0x28, 0x96
 _LITERALS, _BASES, _BASE_X = range(0x30, 0x50), range(0x70, 0x90), 0x92
 
 
-def _signed(value: int) -> int:
+def _signed_number(value: int) -> int:
     return value - (1 << 64) if value >> 63 else value
 
 
 def _divide(left: int, right: int) -> int:
-    left, right = _signed(left), _signed(right)
+    left, right = _signed_number(left), _signed_number(right)
     quotient = abs(left) // abs(right)  # towards zero
     return quotient if (left < 0) == (right < 0) else -quotient
 
 
 _UNARY: dict[int, Callable[[int], int]] = {
-    0x19: lambda value: abs(_signed(value)),
+    0x19: lambda value: abs(_signed_number(value)),
     0x1F: lambda value: -value,
     0x20: lambda value: ~value,
 }
@@ -45,13 +45,13 @@ _BINARY: dict[int, Callable[[int, int], int]] = {
     0x22: lambda left, right: left + right,
     0x24: lambda left, right: left << right if right < 64 else 0,
     0x25: lambda left, right: left >> right if right < 64 else 0,
-    0x26: lambda left, right: _signed(left) >> min(right, 63),
+    0x26: lambda left, right: _signed_number(left) >> min(right, 63),
     0x27: lambda left, right: left ^ right,
     0x29: lambda left, right: left == right,
-    0x2A: lambda left, right: _signed(left) >= _signed(right),
-    0x2B: lambda left, right: _signed(left) > _signed(right),
-    0x2C: lambda left, right: _signed(left) <= _signed(right),
-    0x2D: lambda left, right: _signed(left) < _signed(right),
+    0x2A: lambda left, right: _signed_number(left) >= _signed_number(right),
+    0x2B: lambda left, right: _signed_number(left) > _signed_number(right),
+    0x2C: lambda left, right: _signed_number(left) <= _signed_number(right),
+    0x2D: lambda left, right: _signed_number(left) < _signed_number(right),
     0x2E: lambda left, right: left != right,
 }
 
@@ -92,14 +92,14 @@ class _StackMachine:
         self._registers = registers
         self._load = load
         self._stack = list(first)
-        self._at = 0
+        self._offset = 0
 
     def result(self) -> int:
         for _ in range(_MAX_STEPS):
-            if not 0 <= self._at < len(self._code):
+            if not 0 <= self._offset < len(self._code):
                 return self._stack[-1]
-            operation = self._code[self._at]
-            self._at += 1
+            operation = self._code[self._offset]
+            self._offset += 1
             self._step(operation)
             if len(self._stack) > _MAX_DEPTH:
                 break
@@ -119,25 +119,25 @@ class _StackMachine:
         elif operation == _BASE_X:
             self._push(self._register(self._leb()) + self._sleb())
         elif operation in (_DEREF, _DEREF_SIZE):
-            size = 8 if operation == _DEREF else self._fixed(1)
+            size = 8 if operation == _DEREF else self._fixed_number(1)
             if not 0 < size <= 8:
                 raise ValueError(f"{size} bytes are no number")
             self._push(self._load(stack.pop(), size))
         elif operation == _PLUS_UCONST:
             self._push(stack.pop() + self._leb())
         elif operation in (_SKIP, _BRA):
-            distance = self._fixed(2, signed=True)
+            distance = self._fixed_number(2, signed=True)
             if operation == _SKIP or stack.pop():
-                self._at += distance
+                self._offset += distance
         elif operation != _NOP and not self._constant(operation):
             self._rearrange(operation)
 
     def _constant(self, operation: int) -> bool:
         if operation in _CONSTANTS:  # of 1, 2, 4 and 8 bytes, each unsigned and signed
             kind = operation - _CONSTANTS.start
-            self._push(self._fixed(1 << kind // 2, signed=bool(kind % 2)))
+            self._push(self._fixed_number(1 << kind // 2, signed=bool(kind % 2)))
         elif operation == _ADDR:
-            self._push(self._fixed(8))
+            self._push(self._fixed_number(8))
         elif operation == _CONSTU:
             self._push(self._leb())
         elif operation == _CONSTS:
@@ -153,7 +153,7 @@ class _StackMachine:
         elif operation == _DROP:
             stack.pop()
         elif operation in (_OVER, _PICK):
-            stack.append(stack[-2] if operation == _OVER else stack[-1 - self._fixed(1)])
+            stack.append(stack[-2] if operation == _OVER else stack[-1 - self._fixed_number(1)])
         elif operation == _SWAP:
             stack[-1], stack[-2] = stack[-2], stack[-1]
         elif operation == _ROT:
@@ -169,17 +169,17 @@ class _StackMachine:
             raise UnknownRegister(number)
         return self._registers[number]
 
-    def _fixed(self, size: int, *, signed: bool = False) -> int:
-        data = self._code[self._at : self._at + size]
+    def _fixed_number(self, size: int, *, signed: bool = False) -> int:
+        data = self._code[self._offset : self._offset + size]
         if len(data) < size:
             raise IndexError("cut off")
-        self._at += size
+        self._offset += size
         return int.from_bytes(data, "little", signed=signed)
 
     def _leb(self) -> int:
-        value, self._at = leb(self._code, self._at)
+        value, self._offset = leb(self._code, self._offset)
         return value
 
     def _sleb(self) -> int:
-        value, self._at = sleb(self._code, self._at)
+        value, self._offset = sleb(self._code, self._offset)
         return value

@@ -80,18 +80,18 @@ def execute(arguments: argparse.Namespace) -> int:
     """Write the predictions."""
     recorded.check_use(arguments, NAME)
     path = destination(arguments)
-    answered = _answered(arguments)
+    answered = _answer(arguments)
     form = WHATIF_FORMATS[arguments.format]
     data = form.render(answered.whatif, answered.snapshot, text_width())
     write(announced(data, form, arguments), path, arguments)
     return 0 if answered.whatif.refusal is None else _REFUSED
 
 
-def _answered(arguments: argparse.Namespace) -> Answered:
+def _answer(arguments: argparse.Namespace) -> Answered:
     from locktop.collector.errors import LocktopError
     from locktop.tui.extensions.whatif import predictions
 
-    wanted = _wanted(arguments)
+    wanted = _wanted_changes(arguments)
     if arguments.file is not None:
         if not recorded.is_recording(arguments.file):
             raise LocktopError(f"{arguments.file} is no recording; `locktop record` makes one")
@@ -104,7 +104,7 @@ def _answered(arguments: argparse.Namespace) -> Answered:
         source.close()
 
 
-def _wanted(arguments: argparse.Namespace) -> WantedChanges:
+def _wanted_changes(arguments: argparse.Namespace) -> WantedChanges:
     from locktop.collector.extensions.whatif.question import WantedChanges
 
     return WantedChanges(

@@ -77,7 +77,7 @@ class WhatIfScreen(OneListScreen):
         if not self.is_mounted:
             return
         self.apply_filter()
-        what_if = self._found
+        what_if = self._what_if
         if what_if is not None and not self._run.error:
             notes = sentences.notes(what_if)
             if notes and not self._has_room(self._detail_lines()):
@@ -88,12 +88,12 @@ class WhatIfScreen(OneListScreen):
         return self._run.answered(self._snapshot)
 
     @property
-    def _found(self) -> WhatIf | None:
+    def _what_if(self) -> WhatIf | None:
         answered = self._answered
         return answered.whatif if answered is not None else None
 
     def apply_filter(self) -> None:
-        answered, what_if = self._answered, self._found
+        answered, what_if = self._answered, self._what_if
         process = self._snapshot.process
         self.show_keys()
         title = make_line((f" {process.comm} {process.pid}  what a change would gain", "strong"))
@@ -113,7 +113,7 @@ class WhatIfScreen(OneListScreen):
 
     def _headline(self) -> list[Line]:
         """The progress, the predictions, and the effect of Enter."""
-        run, what_if = self._run, self._found
+        run, what_if = self._run, self._what_if
         is_replaying = run.is_busy and run.left_s is None
         reason = "" if is_replaying else self._predictor.why_not(self._snapshot)
         next_step = "" if run.is_busy or reason else f"Enter {self._predictor.begin()}"
@@ -147,7 +147,7 @@ class WhatIfScreen(OneListScreen):
     @property
     def _list_height(self) -> int:
         """Rows of the list: its heads, and a row for each prediction, whatever the filter."""
-        what_if = self._found
+        what_if = self._what_if
         return self._list.heads + (len(what_if.predictions) if what_if is not None else 0)
 
     def _room(self) -> int:

@@ -78,7 +78,7 @@ def answer(evidence: Evidence, question: Question, simulator: MakeSimulation) ->
         for change in suggested(evidence, pressure)
         if _hindrance(evidence, spans, change) is None
     ]
-    tried = [_tried(evidence, spans, change) for change in changes] if refusal is None else []
+    tried = [_try_change(evidence, spans, change) for change in changes] if refusal is None else []
     predictions = [result for result in tried if isinstance(result, Prediction)]
     refused = tuple(result for result in tried if isinstance(result, RefusedChange))
     if refused and not predictions:
@@ -98,7 +98,7 @@ def answer(evidence: Evidence, question: Question, simulator: MakeSimulation) ->
     )
 
 
-def _tried(
+def _try_change(
     evidence: Evidence, spans: Sequence[SpanReplays], change: Change
 ) -> Prediction | RefusedChange:
     """Return the prediction of one change, or why there is none."""
@@ -181,7 +181,7 @@ def _pressure(
 ) -> tuple[LockPressureShare, ...]:
     """Return the share of all threads' time that went into waits for each lock, in each part."""
     threads = len({record.tid for record in (*evidence.records, *evidence.open_waits)}) or 1
-    waits = _waited(evidence, counted_parts)
+    waits = _waits_by_lock(evidence, counted_parts)
     paths: dict[int, float] = {}
     for part in counted_parts:
         shares = path_shares(
@@ -205,7 +205,7 @@ def _pressure(
     return tuple(sorted(rows, key=lambda row: (-row.wait_share, -row.path_share, row.lock)))
 
 
-def _waited(evidence: Evidence, counted_parts: Sequence[Evidence]) -> list[Counter[int]]:
+def _waits_by_lock(evidence: Evidence, counted_parts: Sequence[Evidence]) -> list[Counter[int]]:
     """Return the nanoseconds of each part that threads waited for each lock."""
     waits = [Counter[int]() for _ in counted_parts]
     ends_ns = [part.to_ns for part in counted_parts]

@@ -37,14 +37,14 @@ def changed(program: Program, change: Change) -> Program:
     if index is None:
         return program
     if change.kind is ChangeKind.HOLD:
-        threads = (_scaled(thread, index, change.amount) for thread in program.threads)
+        threads = (_scale_times(thread, index, change.amount) for thread in program.threads)
         return replace(program, threads=tuple(threads))
     if change.kind is ChangeKind.SPLIT:
         return _split(program, index, max(1, round(change.amount)))
-    return _shared(program, index, change.amount)
+    return _share_reads(program, index, change.amount)
 
 
-def _scaled(thread: ThreadModel, lock: int, factor: float) -> ThreadModel:
+def _scale_times(thread: ThreadModel, lock: int, factor: float) -> ThreadModel:
     """Return the thread with other times while it holds the lock."""
     held, operations = 0, []
     for operation in thread.operations:
@@ -77,7 +77,7 @@ def _split(program: Program, lock: int, count: int) -> Program:
     return replace(program, threads=tuple(threads), locks=(*program.locks, *more))
 
 
-def _shared(program: Program, lock: int, share: float) -> Program:
+def _share_reads(program: Program, lock: int, share: float) -> Program:
     """Return the program with an rwlock, which the share of the acquisitions reads."""
     random = Random(lock)
     threads = []

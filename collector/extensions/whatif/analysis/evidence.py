@@ -116,7 +116,7 @@ def part(evidence: Evidence, from_ns: int, to_ns: int) -> Evidence:
         to_ns=to_ns,
         records=records,
         signals=[signal for signal in evidence.signals if from_ns <= signal.time_ns < to_ns],
-        times={tid: _scaled(thread, share) for tid, thread in evidence.times.items()},
+        times={tid: _scale(thread, share) for tid, thread in evidence.times.items()},
         losses=[(begin, end) for begin, end in evidence.losses if begin < to_ns and end > from_ns],
         marks=marks,
         edges={tid: (begins.get(tid, from_ns), ends.get(tid, to_ns)) for tid in tids},
@@ -161,7 +161,7 @@ def _longest_gap(losses: Sequence[tuple[int, int]], from_ns: int, to_ns: int) ->
     return best
 
 
-def _scaled(times: ThreadTimes, share: float) -> ThreadTimes:
+def _scale(times: ThreadTimes, share: float) -> ThreadTimes:
     return replace(
         times, cpu_ns=round(times.cpu_ns * share), queued_ns=round(times.queued_ns * share)
     )

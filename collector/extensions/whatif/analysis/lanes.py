@@ -56,7 +56,7 @@ class _Life(Struct):
 def form_lanes(evidence: Evidence) -> Evidence:
     """Return the evidence with lanes in place of the brief threads whose ends others waited for."""
     lives = _lives(evidence)
-    joins = sorted((record for record in evidence.records if record.kind is Kind.JOIN), key=_got)
+    joins = sorted((record for record in evidence.records if record.kind is Kind.JOIN), key=_got_ns)
     if not joins:
         return evidence
     _match(lives, joins)
@@ -81,23 +81,24 @@ def form_lanes(evidence: Evidence) -> Evidence:
     return replace(
         evidence,
         records=sorted(
-            [*(_moved(record, lane_of) for record in records), *starts, *ends], key=_began
+            [*(_move_to_lane(record, lane_of) for record in records), *starts, *ends], key=_began
         ),
         signals=sorted(
-            [*(_moved(signal, lane_of) for signal in evidence.signals), *signals, *more], key=_time
+            [*(_move_to_lane(signal, lane_of) for signal in evidence.signals), *signals, *more],
+            key=_time,
         ),
-        marks=[_moved(mark, lane_of) for mark in evidence.marks],
+        marks=[_move_to_lane(mark, lane_of) for mark in evidence.marks],
         samples=samples,
         times={**evidence.times, **dict.fromkeys(lanes, times)},
     )
 
 
-def _moved(entry: _Record, lane_of: Mapping[int, int]) -> _Record:
+def _move_to_lane(entry: _Record, lane_of: Mapping[int, int]) -> _Record:
     """Return a record of a brief thread as one of its lane."""
     return replace(entry, tid=lane_of[entry.tid]) if entry.tid in lane_of else entry
 
 
-def _got(record: WaitRecord) -> int:
+def _got_ns(record: WaitRecord) -> int:
     return record.got_ns
 
 

@@ -102,7 +102,7 @@ class ReadyShares:
         """
         whole_ns = sum(durations_ns.values())
         mean = min(1.0, (cpu_ns + queued_ns) / whole_ns) if whole_ns else 1.0
-        shares = {pair: self._sampled(pair, mean) for pair in durations_ns}
+        shares = {pair: self._sampled_share(pair, mean) for pair in durations_ns}
         sampled_ns = sum(shares[pair] * part for pair, part in durations_ns.items())
         ready_ns = min(max(sampled_ns, cpu_ns), cpu_ns + queued_ns)
         if not whole_ns or ready_ns == sampled_ns:
@@ -110,19 +110,17 @@ class ReadyShares:
         low, high = -20.0, 20.0  # of the logarithm of the factor
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
-            sum_ns = sum(
-                _scaled(shares[pair], middle) * part for pair, part in durations_ns.items()
-            )
+            sum_ns = sum(_scale(shares[pair], middle) * part for pair, part in durations_ns.items())
             low, high = (middle, high) if sum_ns < ready_ns else (low, middle)
-        return {pair: _scaled(share, low) for pair, share in shares.items()}
+        return {pair: _scale(share, low) for pair, share in shares.items()}
 
-    def _sampled(self, pair: CallPair, mean: float) -> float:
+    def _sampled_share(self, pair: CallPair, mean: float) -> float:
         ready, count = self._counts.get(pair, (0, 0))
         # A few samples more, with the mean: no share is surely 0 or 1.
         return (ready + mean * _PRIOR) / (count + _PRIOR)
 
 
-def _scaled(share: float, factor_log: float) -> float:
+def _scale(share: float, factor_log: float) -> float:
     factor = exp(factor_log)
     return share * factor / (1 - share + share * factor)
 
@@ -154,7 +152,7 @@ def split(
     }
     cuts = _cuts(
         {
-            pair: _Parts(sorted(parts), *_undisturbed(durations_ns[pair], sleeps[pair]))
+            pair: _Parts(sorted(parts), *_undisturbed_times(durations_ns[pair], sleeps[pair]))
             for pair, parts in ready.items()
         },
         cpu_ns,
@@ -184,7 +182,7 @@ class _Undisturbed(NamedTuple):
     sleeps: bool  # threads also sleep there
 
 
-def _undisturbed(durations_ns: Sequence[int], sleeps: Sequence[float]) -> _Undisturbed:
+def _undisturbed_times(durations_ns: Sequence[int], sleeps: Sequence[float]) -> _Undisturbed:
     """Return for how long the threads were ready in the short parts of a pair."""
     low = sorted(durations_ns)[int(len(durations_ns) * _LOW)]
     slept_ns = sum(sleeps)

@@ -73,7 +73,9 @@ class ProgramBuilder:
         self._indexes: dict[tuple[int, int], int] = {}  # of locks by id and waiter
         self._kinds: dict[int, Kind | None] = {}
         self._meeting: dict[int, set[int]] = {}  # threads by barrier
-        self._repeated = {tid: _repeated(of_thread) for tid, of_thread in self._boundaries.items()}
+        self._repeated = {
+            tid: _repeated_event(of_thread) for tid, of_thread in self._boundaries.items()
+        }
 
     def build(self) -> Program:
         """Return the program."""
@@ -252,7 +254,7 @@ class ProgramBuilder:
             self._meeting.setdefault(boundary.lock, set()).add(tid)
             return [Operation(Do.MEET, self._index(boundary))]
         if boundary.kind not in HELD_KINDS or boundary.timed_out:
-            return self._waited(boundaries, number)
+            return self._wait_as_sleep(boundaries, number)
         if boundary.at is At.RELEASED:
             if not held[boundary.lock]:
                 return []  # the span begins within the hold
@@ -279,7 +281,7 @@ class ProgramBuilder:
         if self._queues.is_counted(boundary.lock) and not boundary.timed_out:
             return []  # the visit takes the unit
         if boundary.timed_out or not self._queues.is_known(tid, number):
-            return self._waited(boundaries, number)
+            return self._wait_as_sleep(boundaries, number)
         if self._queues.is_surplus(tid, number):
             return []
         waiter = 0 if self._queues.is_shared(boundary) else tid
@@ -290,7 +292,7 @@ class ProgramBuilder:
         queue = self._queues.visited(boundary)
         return [] if queue is None else [Operation(Do.WAIT, self._index(queue))]
 
-    def _waited(self, boundaries: Sequence[Boundary], number: int) -> list[Operation]:
+    def _wait_as_sleep(self, boundaries: Sequence[Boundary], number: int) -> list[Operation]:
         """Return a wait of which nobody knows who ends it, as a sleep."""
         if not number or boundaries[number - 1].at is not At.REQUESTED:
             return []
@@ -309,7 +311,7 @@ def _own(used: TimeUse, share: float) -> list[Operation]:
     return operations
 
 
-def _repeated(boundaries: Sequence[Boundary]) -> _Event | None:
+def _repeated_event(boundaries: Sequence[Boundary]) -> _Event | None:
     """Return the event that a thread passes most often with nothing held; None: there is none.
 
     Of several that are as frequent the lowest one, so that threads of one role have the same one.

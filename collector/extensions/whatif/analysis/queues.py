@@ -76,7 +76,7 @@ class Queues:
             taken[condition.lock] += visits[key]
         self._counted = {lock for lock, count in taken.items() if self._counts_units(lock, count)}
         self._ended: dict[_Position, list[int]] = {}  # threads whose waits a signal ended
-        self._known = set[_Position]()  # ends of waits that a signal ended
+        self._signalled_ends = set[_Position]()  # ends of waits that a signal ended
         for lock, waits in self._waits.items():
             self._match(waits, self._signals.get(lock, []))
         self._surplus = set[_Position]()
@@ -122,7 +122,7 @@ class Queues:
                 if signals[number].wakes_all or number not in used:
                     used.add(number)
                     self._ended.setdefault(signals[number].position, []).append(wait.end.tid)
-                    self._known.add(wait.end)
+                    self._signalled_ends.add(wait.end)
                     break
                 number += 1
 
@@ -131,7 +131,7 @@ class Queues:
         boundary = self._boundaries[tid][number]
         if boundary.kind is Kind.SEM:
             return boundary.lock in self._signals
-        return _Position(tid, number) in self._known
+        return _Position(tid, number) in self._signalled_ends
 
     def is_counted(self, lock: int) -> bool:
         """Return whether a condition counts units: each visit takes one, each signal adds one."""

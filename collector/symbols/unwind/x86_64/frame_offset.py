@@ -229,10 +229,10 @@ def _effect(instruction: Instruction, state: _State, frame: int, probed: int | N
         return _stack_pointer(instruction, state, frame)
     if instruction.mnemonic in _PUSHES:
         return _shift(state, -instruction.stack_pointer_increment)
-    return _mixed(state)
+    return _mix_states(state)
 
 
-def _mixed(state: _State) -> _State:
+def _mix_states(state: _State) -> _State:
     return state if isinstance(state, _Unset) else _MIXED
 
 
@@ -267,7 +267,7 @@ def _stack_pointer(instruction: Instruction, state: _State, frame: int) -> _Stat
             alignment = -immediate
             if 8 < alignment <= _MAX_ALIGNMENT and not alignment & (alignment - 1):
                 return FrameOffset(state.size, alignment)
-    return _mixed(state)
+    return _mix_states(state)
 
 
 def _shift(state: _State, size: int) -> _State:
@@ -293,13 +293,13 @@ def _counts_from(instruction: Instruction, register: int) -> bool:
 
 
 def _displacement(instruction: Instruction) -> int:
-    return _signed(instruction.memory_displacement)
+    return _signed_number(instruction.memory_displacement)
 
 
 def _immediate(instruction: Instruction) -> int | None:
     has = instruction.op_count == 2 and instruction.op1_kind in _IMMEDIATE
-    return _signed(instruction.immediate(1)) if has else None
+    return _signed_number(instruction.immediate(1)) if has else None
 
 
-def _signed(value: int) -> int:
+def _signed_number(value: int) -> int:
     return value - (1 << 64) if value >> 63 else value

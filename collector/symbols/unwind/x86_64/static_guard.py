@@ -134,11 +134,13 @@ def is_guarded(
     if not begin or _argument(instructions, acquire, targets, word) != guard:
         return False
     # No path leads to the handler of an exception, or to code of another handler.
-    reachable = _reached(instructions, [start])
+    reachable = _reached_instructions(instructions, [start])
     entries = [start, *(ip for ip in instructions if ip not in reachable)]
-    if call.ip in _reached(instructions, entries, but=begin):
+    if call.ip in _reached_instructions(instructions, entries, but=begin):
         return False
-    within = _reached(instructions, [begin]) & _leading_to(instructions, call.ip, begin)
+    within = _reached_instructions(instructions, [begin]) & _leading_to(
+        instructions, call.ip, begin
+    )
     calls = (instructions[ip] for ip in within if instructions[ip].flow_control in _CALLS)
     return call.ip in within and all(
         instruction is call or is_end(instruction) is False for instruction in calls
@@ -168,7 +170,9 @@ def _next(instruction: Instruction) -> list[int]:
     )
 
 
-def _reached(instructions: Instructions, entries: Iterable[int], but: int = 0) -> set[int]:
+def _reached_instructions(
+    instructions: Instructions, entries: Iterable[int], but: int = 0
+) -> set[int]:
     """Return the instructions on all paths from some entries that do not lead over ``but``."""
     seen, paths = {but}, list(entries)
     while paths:
