@@ -75,10 +75,10 @@ def encode(snapshot: Snapshot) -> bytes:
     rows = {
         lock.id: lock.blame.packed() for lock in snapshot.locks if isinstance(lock.blame, LazyBlame)
     }
-    return _ENCODER.encode(_Payload(snapshot=_recorded(snapshot), blame=rows))
+    return _ENCODER.encode(_Payload(snapshot=_to_recorded(snapshot), blame=rows))
 
 
-def _recorded(snapshot: Snapshot) -> _RecordedSnapshot:
+def _to_recorded(snapshot: Snapshot) -> _RecordedSnapshot:
     """Return a snapshot with its sections at their places in a payload."""
     fields = {name: getattr(snapshot, name) for name in Snapshot.__struct_fields__}
     others = dict(snapshot.sections)

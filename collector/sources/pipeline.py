@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from functools import partial
-from typing import ClassVar, NamedTuple, TypeVar
+from typing import ClassVar, NamedTuple
 
 from msgspec import Struct
 
@@ -36,8 +36,6 @@ from locktop.collector.sources.probes.python_thread_names import PythonThreadNam
 from locktop.collector.sources.watched_process import WatchedProcess
 from locktop.collector.symbols.python.interpreter import waits_for_interpreter
 from locktop.collector.symbols.resolver import Resolver
-
-T = TypeVar("T")
 
 
 class Stage(NamedTuple):
@@ -374,7 +372,7 @@ class Scan(ABC):
             if extension.stage is not None:
                 self.guard(extension, partial(extension.stage, self.draft))
 
-    def guard(self, extension: Extension, run: Callable[[], T]) -> T | None:
+    def guard(self, extension: Extension, run: Callable[[], bool | None]) -> bool | None:
         """Run a part of an extension. Its fault is a note, and then None is returned."""
         try:
             return run()

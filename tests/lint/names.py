@@ -37,11 +37,6 @@ PARTICIPLE = re.compile(
     r"_([a-z]+(ed|less)|unheard|chosen|drawn|given|got|held|kept|left|lost|seen|sent|shown|taken"
     r"|written)"
 )
-#: The names of files of which some names wait for a better one.
-UNFINISHED = {
-    "call_builder.py", "call_tree.py", "call_tree_rows.py", "call_trees.py", "calls.py",
-    "function_calls.py", "profile.py", "profiles.py",
-}  # fmt: skip
 #: Variables that do not say what they hold.
 VAGUE_VARIABLES = {"found", "one", "at", "of", "known", "told", "made"}
 #: A function is a verb or a noun. Textual gives ``on_`` its meaning, Python ``from_`` and ``to_``.
@@ -151,7 +146,7 @@ def is_finished(path: Path) -> bool:
 
 def is_product(path: Path) -> bool:
     """Tell whether the functions and attributes of a file must have names, too."""
-    return any(map(path.is_relative_to, PRODUCT)) and path.name not in UNFINISHED
+    return any(map(path.is_relative_to, PRODUCT))
 
 
 def old_words_in_c(code: str) -> Iterator[Fault]:

@@ -72,7 +72,7 @@ class Branches:
             now: seconds on a monotonic clock.
         """
         if wanted:
-            root = _pruned(root, wanted)
+            root = _prune(root, wanted)
         if self._sorter.is_due(now):
             self._sorter.arrange((), now, list)
             self._ranks = {}
@@ -122,7 +122,7 @@ def _same(child: Node, node: Node, idle: bool) -> bool:
     return abs(_weight(child, idle) - whole) <= 1e-9 * whole
 
 
-def _pruned(root: Node, wanted: str) -> Node:
+def _prune(root: Node, wanted: str) -> Node:
     """The branches that lead to nodes with the words in their names, and all below these.
 
     Not recursive: a stack from a file may have any depth.

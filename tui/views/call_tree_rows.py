@@ -49,7 +49,7 @@ def location_of(step: Step, location: SourceLine | None) -> str:
     return f"{name} [{step.module}]" if has_module else name
 
 
-def _marked(node: Node | Wing) -> str:
+def _node_label(node: Node | Wing) -> str:
     inlined = " (inlined)" if node.inlined else ""
     return location_of(node.step, node.location) + inlined
 
@@ -96,7 +96,7 @@ def _value(node: Node | Wing | Butterfly, weight: Weight) -> Cell:
 
 def _chain(row: Row, whole: float) -> Cell:
     """The names of a row; only the node that the figures are about has its line number."""
-    names = [_marked(node) if node is row.node else _short(node.step) for node in row.nodes]
+    names = [_node_label(node) if node is row.node else _short(node.step) for node in row.nodes]
     mark = "  " if row.open is None else f"{_MARKS[row.open]} "
     again = " (again)" if row.nodes[-1].again else ""
     text = "  " * min(row.depth, _DEEPEST) + mark + _ARROW.join(names) + again
@@ -178,8 +178,8 @@ def _wing_name(row: WingRow) -> Cell:
     if row.wing is None:
         return row.title, "label"
     if row.side == "itself":
-        return f"● {_marked(row.wing)}", "strong"
-    return f"    {_marked(row.wing)}", "dim" if row.wing.value <= 0 else "text"
+        return f"● {_node_label(row.wing)}", "strong"
+    return f"    {_node_label(row.wing)}", "dim" if row.wing.value <= 0 else "text"
 
 
 # ---- above both ----

@@ -118,7 +118,7 @@ class CallBuilder:
             tid=0,
             name=ENDED,
             nodes=tuple(nodes),
-            traced_s=_traced(nodes),
+            traced_s=_traced_seconds(nodes),
             too_deep=tree.head.too_deep,
             left_out=tree.head.left_out,
             unmatched=tree.head.unmatched,
@@ -138,7 +138,7 @@ def _sum(counts: Iterable[int]) -> int:
     return min(sum(counts), _MAX_COUNT)
 
 
-def _traced(nodes: Iterable[CallNode]) -> float:
+def _traced_seconds(nodes: Iterable[CallNode]) -> float:
     return sum(node.total_s for node in nodes if node.parent is None)
 
 
@@ -188,7 +188,7 @@ def _merge_trees(trees: list[CallTree]) -> tuple[CallTree, ...]:
             tid=0,
             name=ENDED,
             nodes=nodes,
-            traced_s=_traced(nodes),
+            traced_s=_traced_seconds(nodes),
             too_deep=_sum(tree.too_deep for tree in trees),
             left_out=_sum(tree.left_out for tree in trees),
             unmatched=_sum(tree.unmatched for tree in trees),

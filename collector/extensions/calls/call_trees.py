@@ -89,12 +89,12 @@ class CallTrees:
         """``now`` returns the present reading of the target's clock, ticks."""
         self._memory = memory
         self._now = now
-        self._known: dict[int, RawCallTree] = {}  # by offset
+        self._trees_by_offset: dict[int, RawCallTree] = {}
         self._owners: dict[int, int] = {}  # the block of each tree, by the tree's offset
 
     def forget(self) -> None:
         """Copy all trees again: dlclose() has flagged functions."""
-        self._known.clear()
+        self._trees_by_offset.clear()
 
     def thread_tree(self, block: int) -> RawCallTree | None:
         """Return the tree of the thread whose block is at the offset ``block``; None: it has none.
@@ -123,7 +123,7 @@ class CallTrees:
             seq = self._memory.retire_seq()
             tree = self._copy(head_at, max_nodes, attempt == _ATTEMPTS - 1)
             if tree is not None and not seq & 1 and self._memory.retire_seq() == seq:
-                self._known[head_at] = tree
+                self._trees_by_offset[head_at] = tree
                 return tree
         return tree
 
@@ -133,7 +133,7 @@ class CallTrees:
         A ``final`` copy is returned as it is.
         """
         head, before = self._frames(head_at)
-        former = self._known.get(head_at)
+        former = self._trees_by_offset.get(head_at)
         if former is not None and former.head == head:
             return former._replace(now=max(self._now(), head.last))
         array = GrowingArray(self._memory, head_at + _NODES_AT, _NODE_SIZE)

@@ -100,12 +100,12 @@ def sum_calls(snapshot: Snapshot, tid: int | None = None, before: Snapshot | Non
         tid: one thread, or ENDED; None: all threads.
         before: an earlier scan of the same process: only the calls since then count.
     """
-    trees = _chosen(calls_of(snapshot), tid)
+    trees = _select_trees(calls_of(snapshot), tid)
     root = _add_trees(snapshot, trees)
     earlier: Sequence[CallTree] = ()
     if before is not None:
         before_trees = calls_of(before)
-        earlier = _chosen(before_trees, tid)
+        earlier = _select_trees(before_trees, tid)
         if tid == ENDED:
             # The calls of a thread that has ended meanwhile are those of ended threads now.
             alive = {tree.tid for tree in calls_of(snapshot)}
@@ -124,7 +124,7 @@ def sum_calls(snapshot: Snapshot, tid: int | None = None, before: Snapshot | Non
     )
 
 
-def _chosen(trees: Sequence[CallTree], tid: int | None) -> Sequence[CallTree]:
+def _select_trees(trees: Sequence[CallTree], tid: int | None) -> Sequence[CallTree]:
     return trees if tid is None else [tree for tree in trees if tree.tid == tid]
 
 

@@ -47,7 +47,7 @@ class _Buckets(NamedTuple):
     left_out: int
 
 
-class _Known(NamedTuple):
+class _CopiedBuckets(NamedTuple):
     """The buckets of a profile, and the figures of the profile that tell when they change."""
 
     key: tuple[int, int, int, int]  # seq, samples, offset of the counts, buckets at most
@@ -61,7 +61,7 @@ class ProfileTable:
         self._memory = memory
         self._clock = clock
         self._entries = GrowingArray(memory, layout.PROFILES_AT, layout.PROFILE.size)
-        self._known: dict[int, _Known] = {}
+        self._copies: dict[int, _CopiedBuckets] = {}
 
     def read(self, now: int) -> tuple[SelfProfile, ...]:
         """Return the profiles that exist now, in the order of their numbers.
@@ -103,7 +103,7 @@ class ProfileTable:
         now = layout.PROFILE.unpack(self._memory.read(offset, layout.PROFILE.size))
         if now.seq == entry.seq:
             return True
-        self._known.pop(index, None)
+        self._copies.pop(index, None)
         return False
 
     def _profile(
@@ -174,7 +174,7 @@ class ProfileTable:
         max_buckets: int,
     ) -> _Buckets:
         key = entry.seq, entry.samples, entry.counts, max_buckets
-        former = self._known.get(index)
+        former = self._copies.get(index)
         if former is not None and former.key == key:
             return former.buckets
         data = self._memory.read(entry.counts, entry.bucket_count * 8)
@@ -187,7 +187,7 @@ class ProfileTable:
         buckets = _Buckets(
             _locate_buckets(rows, regions, sizes, entry.bucket_size), int(left_out[0])
         )
-        self._known[index] = _Known(key, buckets)
+        self._copies[index] = _CopiedBuckets(key, buckets)
         return buckets
 
 

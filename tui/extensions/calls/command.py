@@ -114,7 +114,7 @@ def _profile(arguments: argparse.Namespace) -> CallsProfile:
     from locktop.collector.extensions.calls.model import calls_of
 
     if arguments.file is None:
-        span = _scanned(arguments)
+        span = _scan_calls(arguments)
     else:
         span = recorded.scanned(arguments, with_section=NAME)
     snapshot = span.snapshot
@@ -146,7 +146,7 @@ def _no_calls_text(snapshot: Snapshot) -> str:
     )
 
 
-def _scanned(arguments: argparse.Namespace) -> Span:
+def _scan_calls(arguments: argparse.Namespace) -> Span:
     from locktop.collector.recording.chosen_moment import Span
 
     source = attached(arguments.pid, arguments)

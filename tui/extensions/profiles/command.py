@@ -70,7 +70,7 @@ def _list(arguments: argparse.Namespace) -> int:
         raise LocktopError("profile list needs one of -p PID and FILE")
     path = destination(arguments)
     if arguments.pid is not None:
-        profiles = profiles_of(_scanned(arguments.pid, arguments))
+        profiles = profiles_of(_scan_profiles(arguments.pid, arguments))
     else:
         profiles = _profiles_of(arguments.file, arguments)
     write(PROFILE_LIST_FORMATS.render(arguments.format, profiles, text_width()), path, arguments)
@@ -84,7 +84,7 @@ def _save(arguments: argparse.Namespace) -> int:
     if arguments.output is None:
         raise LocktopError("profile save needs -o FILE; - is the standard output")
     path = destination(arguments)
-    kept = _live(_scanned(arguments.pid, arguments), arguments.profile)
+    kept = _live(_scan_profiles(arguments.pid, arguments), arguments.profile)
     write(saved_profile.encode(kept), path, arguments)
     return 0
 
@@ -98,7 +98,7 @@ def _show(arguments: argparse.Namespace) -> int:
         raise LocktopError("profile show takes one profile, or two to compare")
     path = destination(arguments)
     if arguments.pid is not None:
-        snapshot = _scanned(arguments.pid, arguments)
+        snapshot = _scan_profiles(arguments.pid, arguments)
         result = listing([_live(snapshot, name) for name in names])
     else:
         result = listing([_kept_profile(name, arguments) for name in names])
@@ -106,7 +106,7 @@ def _show(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _scanned(pid: int, arguments: argparse.Namespace) -> Snapshot:
+def _scan_profiles(pid: int, arguments: argparse.Namespace) -> Snapshot:
     source = options.attached(pid, arguments)
     try:
         return source.scan(resolve=True)

@@ -134,7 +134,7 @@ class ProfilesScreen(OneListScreen):
         is_here = self._is_here()
         try:
             kept_profiles = [
-                await asyncio.to_thread(_kept, self._snapshot, profile, is_here)
+                await asyncio.to_thread(_keep_profile, self._snapshot, profile, is_here)
                 for profile in profiles
             ]
         except LocktopError as error:
@@ -203,7 +203,7 @@ class ProfilesScreen(OneListScreen):
             self.dismiss()
 
 
-def _kept(snapshot: Snapshot, profile: SelfProfile, is_here: bool) -> KeptProfile:
+def _keep_profile(snapshot: Snapshot, profile: SelfProfile, is_here: bool) -> KeptProfile:
     """Return a profile with its code, if the process runs here. Raises LocktopError."""
     # Here, for the first screen must not wait for this import.
     from locktop.collector.extensions.profiles import profiled_code
@@ -215,7 +215,7 @@ def _kept(snapshot: Snapshot, profile: SelfProfile, is_here: bool) -> KeptProfil
 def _save_profile(snapshot: Snapshot, profile: SelfProfile, is_here: bool, name: str) -> Path:
     from locktop.collector.extensions.profiles import saved_profile
 
-    data = saved_profile.encode(_kept(snapshot, profile, is_here))
+    data = saved_profile.encode(_keep_profile(snapshot, profile, is_here))
     return files.save_new(name, ".json", data)
 
 
