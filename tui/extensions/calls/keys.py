@@ -18,5 +18,5 @@ def _view(host: ViewHost) -> View:
 
 
 MONITOR_KEY = MonitorKey(
-    Action("view('calls')", "function calls of an instrumented program", "calls"), ("C",), _view
+    Action("view('calls')", "function calls of an instrumented program"), ("C",), _view
 )
