@@ -70,7 +70,7 @@ class PreloadSession:
         self.classifier = Classifier(rules)
         self.frames = StackFrames(memory, resolver)
         self.native_stacks = NativeStacks(pid, resolver, stop_threads)
-        self.python = PythonStacks(PythonReader(pid), self._native_frames, self._read_sample)
+        self.python = self._python_stacks(pid)
         self.waits: WaitKeys = {}  # of the last scan
         self.newest: Mapping[int, RawThread] = {}  # of the last scan, by tid
         self.given = ProgramLockNames(memory)
@@ -108,6 +108,10 @@ class PreloadSession:
         )
         if watched.hurried:
             self.hurry()
+
+    def _python_stacks(self, pid: int) -> PythonStacks:
+        frames, is_final = self._native_frames, self.resolver.is_final
+        return PythonStacks(PythonReader(pid), frames, self._read_sample, is_final=is_final)
 
     def _native_frames(self, stack: int) -> tuple[Frame, ...]:
         """Return the frames of a stack that the library recorded or that a probe unwound."""

@@ -23,6 +23,7 @@ from locktop.collector.sources.probes import native_stacks
 from locktop.collector.sources.probes.python_shares import MetWait, PythonShares, WaitKey
 from locktop.collector.symbols.python import merge_stacks
 from locktop.collector.symbols.python.frame_reader import PythonReader, Runs
+from locktop.collector.symbols.python.interpreter import is_interpreter
 
 #: Ids of merged stacks begin here. Ids of recorded stacks are smaller, ids of unwound ones larger.
 FIRST_ID = 1 << 32
@@ -61,13 +62,16 @@ class PythonStacks:
         frames: Callable[[int], tuple[Frame, ...]],
         read_sample: ReadSample | None = None,
         pause_s: float = PAUSE_S,
+        is_final: Callable[[Frame], bool] = lambda _: True,
     ) -> None:
         """Args:
         reader: reads the Python functions of the process.
         frames: returns the frames of a native stack by its id.
         read_sample: for the functions of past waits; None if past waits have no stacks.
         pause_s: the least time between two readings.
+        is_final: tells whether nothing more can be known of a native frame.
         """
+        self._is_final = is_final
         self._read_sample = read_sample
         self._shares = PythonShares()
         self._next_sample_at = 0.0
@@ -118,9 +122,12 @@ class PythonStacks:
         native, runs = self._merged[stack]
         frames = self._frames(native)
         last = self._last.get(stack)
-        if last is None or last[0] != frames:  # names and lines arrive one by one
-            last = self._last[stack] = frames, self._merge(frames, runs) or frames
-        return last[1]
+        if last is not None and last[0] == frames:
+            return last[1]
+        merged = self._merge(frames, runs)  # names and lines arrive one by one
+        if merged is not None:
+            self._last[stack] = frames, merged
+        return merged or frames
 
     def holder_frames(self, stack: int) -> tuple[Frame, ...]:
         """Return frames(), without the interpreter's if the Python functions were not read."""
@@ -423,9 +430,12 @@ class PythonStacks:
         return stack
 
     def _merge(self, frames: tuple[Frame, ...], runs: Runs) -> tuple[Frame, ...] | None:
+        names_are_read = all(
+            frame.function or self._is_final(frame) for frame in frames if is_interpreter(frame)
+        )
         if not frames or frames[-1] not in _CUTS:
-            return merge_stacks.merge(frames, runs)
-        merged = merge_stacks.merge(frames[:-1], runs, whole=False)
+            return merge_stacks.merge(frames, runs, names_are_read=names_are_read)
+        merged = merge_stacks.merge(frames[:-1], runs, False, names_are_read)
         return (*merged, frames[-1]) if merged else None
 
 

@@ -62,7 +62,9 @@ class SamplingSession:
         self.objects = SampledWaitReader(
             pid, libc.version, self._once.is_once_wait, libc.may_wait_at
         )
-        self.python = PythonStacks(PythonReader(pid), self.stacks.frames)
+        self.python = PythonStacks(
+            PythonReader(pid), self.stacks.frames, is_final=self.resolver.is_final
+        )
         self.builder = SamplingBuilder(
             self.resolver, self.estimator, self.stacks.frames, self._python_of
         )

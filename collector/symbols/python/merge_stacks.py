@@ -33,7 +33,9 @@ def runs_python(frames: Sequence[Frame]) -> bool:
     return any(map(is_interpreter, frames)) and all(frame.module != PYTHON for frame in frames)
 
 
-def merge(native: Sequence[Frame], runs: Runs, whole: bool = True) -> tuple[Frame, ...] | None:
+def merge(
+    native: Sequence[Frame], runs: Runs, whole: bool = True, names_are_read: bool = True
+) -> tuple[Frame, ...] | None:
     """Return a stack of Python's functions and the native functions that they call.
 
     Each frame of the evaluation function is replaced by the Python functions that it executes.
@@ -45,15 +47,16 @@ def merge(native: Sequence[Frame], runs: Runs, whole: bool = True) -> tuple[Fram
         runs: The Python functions, innermost first.
         whole: Whether the native stack is complete. If it is not, the Python functions of its
             missing outermost frames come last.
+        names_are_read: Whether a nameless function of the interpreter stays nameless.
 
     Returns:
-        The stack; None if the two do not belong together.
+        The stack; None if the two do not belong together, or not yet.
     """
     evaluates = _evaluations(native)
     modules = {frame.module for frame, is_one in zip(native, evaluates, strict=True) if is_one}
     missing = len(runs) - sum(evaluates)
     if missing < 0 or not modules or (whole and missing):
-        return _merge_by_module(native, runs)
+        return _merge_by_module(native, runs) if names_are_read else None
     result: list[Frame] = []
     left = iter(runs)
     for frame, is_one in zip(native, evaluates, strict=True):

@@ -165,6 +165,32 @@ def test_processes_that_wait_for_work_at_a_queue_are_idle(prepared: bool) -> Non
             assert (done.returncode, done.stdout[:17]) == (0, "no deadlock found")
 
 
+@pytest.mark.parametrize("python", PYTHONS)
+@pytest.mark.parametrize("prepared", [True, False], ids=["prepared", "unprepared"])
+def test_a_worker_is_idle_before_and_after_its_functions_have_names(
+    prepared: bool, python: str
+) -> None:
+    """A busy host reads Python's functions before the names of C's. Then nothing showed the queue,
+    and the verdict stayed.
+    """
+    command = [python, str(source_of("python_queue_iterated"))]
+    with Target(command, preload_environment(None) if prepared else None) as target:
+        target.expect("ready")
+        with closing(attach(target.pid)) as source:
+            source.set_reading_names(False)
+            scans = [source.scan() for _ in range(8)]
+            source.set_reading_names(True)
+            scans += [source.scan(resolve=True) for _ in range(2)]
+    waits = [
+        thread.waiting_for
+        for scan in scans
+        for thread in scan.threads
+        if thread.waiting_for is not None
+    ]
+    assert waits
+    assert all(wait.idle for wait in waits)
+
+
 def test_without_the_library_check_cannot_tell_and_shows_the_functions() -> None:
     """Nobody knows the holder. The wait is known from the first scan of the command on."""
     command = [PYTHON, str(source_of("python_locks_deadlock")), "crossed"]

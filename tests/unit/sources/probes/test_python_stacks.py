@@ -323,3 +323,24 @@ def test_after_the_first_samples_there_are_pauses() -> None:
         found = scans.scan()
     ((_, samples),) = functions_of_past(found)
     assert 30 <= samples <= scans.read_samples < 40
+
+
+def test_a_nameless_interpreter_is_merged_once_its_names_are_read() -> None:
+    stripped = native("python3.14:_PySemaphore_Wait", "python3.14:", "libc.so.6:start_thread")
+    final: set[Frame] = set()
+    reader, waits = Reader(), {TID: (1, 1)}
+    stacks = PythonStacks(
+        cast(PythonReader, reader), lambda _: stripped, pause_s=0.0, is_final=final.__contains__
+    )
+    unmerged = replace(snapshot(), stacks={STACK: stripped})
+
+    def scanned() -> Snapshot:
+        stacks.begin(lambda: waits)
+        return merged_snapshot(stacks, unmerged, waits)
+
+    assert scanned() == unmerged
+    reader.ready = ANSWER
+    assert scanned() == unmerged, "the names of the interpreter are not read yet"
+    final.update(stripped)
+    merged = scanned().stacks[FIRST_ID]
+    assert [frame.function for frame in merged] == ["get", "start_thread"]

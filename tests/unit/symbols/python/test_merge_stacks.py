@@ -100,6 +100,12 @@ def test_a_nameless_evaluation_is_replaced_with_the_whole_interpreter() -> None:
     assert functions(merge(stack, runs("a"), whole=False)) == ["a", "start_thread"]
 
 
+def test_a_stack_is_not_merged_by_module_before_the_names_are_read() -> None:
+    stack = stripped("", "_queue.so:", "", "libc.so.6:start_thread")
+    assert merge(stack, runs("get", "run", "begin"), names_are_read=False) is None
+    assert merge(native(EVALUATION), runs("a"), names_are_read=False) is not None
+
+
 def test_a_module_that_takes_a_lock_is_called_by_the_python_function() -> None:
     waits = ["_PySemaphore_Wait", "", "_PyParkingLot_Park", "_queue.so:", "_queue.so:"]
     stack = stripped(*waits, "", "PyEval_EvalCode", "libc.so.6:start_thread")
