@@ -236,9 +236,9 @@ unit-c-sanitized: build/sanitized/build.ninja
 	$(BIN)/cmake --build build/sanitized
 	$(call UNIT_C,build/sanitized)
 
-# Parts side by side, more than there are CPUs: most tests wait for an event, and no test may mind a busy
-# neighbour. The part "unit" computes. With REPEAT=1 what failed runs once more, alone. The last line
-# names the packages whose absence made tests skip.
+# More parts run side by side than there are CPUs, for most tests wait for an event. No test may mind a
+# busy neighbour. With REPEAT=1 what failed runs once more, alone. The last line names the packages
+# whose absence made tests skip.
 INTEGRATION = $(addprefix tests/integration/,$(1))
 PART_unit = tests/unit tests/snapshot
 PART_terminal = tests/terminal $(call INTEGRATION,python recording stream watch)

@@ -170,8 +170,8 @@ def test_processes_that_wait_for_work_at_a_queue_are_idle(prepared: bool) -> Non
 def test_a_worker_is_idle_before_and_after_its_functions_have_names(
     prepared: bool, python: str
 ) -> None:
-    """A busy host reads Python's functions before the names of C's. Then nothing showed the queue,
-    and the verdict stayed.
+    """On a busy host, Python's functions are known before the names of C functions. Then no frame
+    showed the queue, and the verdict stayed.
     """
     command = [python, str(source_of("python_queue_iterated"))]
     with Target(command, preload_environment(None) if prepared else None) as target:
