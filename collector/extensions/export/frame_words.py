@@ -1,0 +1,12 @@
+"""The name of a frame where a format takes one text."""
+
+from __future__ import annotations
+
+from locktop.collector.model import Frame
+
+
+def function_name(frame: Frame) -> str:
+    """Return the function, or the module with an offset, or the address."""
+    if frame.function:
+        return frame.function
+    return f"{frame.module}+{frame.offset:#x}" if frame.module else f"{frame.address:#x}"
