@@ -37,7 +37,7 @@ from typing import NamedTuple
 
 from support.targets import Compiler, Target
 
-from locktop.collector.model.inside import RATE
+from locktop.collector.extensions.inside.model import RATE
 from locktop.collector.sources.attach import attach
 from locktop.collector.sources.base import Source
 from locktop.collector.sources.launch import preload_environment

@@ -11,7 +11,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
-from locktop.collector.model import HeldSpan, HolderSample, WaitRecord
+from locktop.collector.extensions.inside.model import HeldSpan, HolderSample
+from locktop.collector.model import WaitRecord
 from locktop.collector.model.kinds import EXCLUSIVE_KINDS
 
 

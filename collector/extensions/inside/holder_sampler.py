@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 from locktop.collector.extensions.inside.bursts import Bursts
 from locktop.collector.extensions.inside.duty_cycle import COUNTED_S, DutyCycle, RunCounts
+from locktop.collector.extensions.inside.model import RATE, HolderSample
 from locktop.collector.linux import syscalls
 from locktop.collector.linux.threads import KernelThreads, ThreadMoment
-from locktop.collector.model import Frame, HolderSample
-from locktop.collector.model.inside import RATE
+from locktop.collector.model import Frame
 from locktop.collector.sources.probes.native_stacks import SAMPLES_FIRST_ID, visible_frames
 from locktop.collector.symbols.resolver import Resolver
 from locktop.collector.symbols.unwind.arch import architecture

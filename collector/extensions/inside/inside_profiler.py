@@ -17,18 +17,14 @@ from locktop.collector.errors import LocktopError
 from locktop.collector.extensions.inside.bursts import BURST_S
 from locktop.collector.extensions.inside.held_spans import charge, recorded_spans, unrecorded_spans
 from locktop.collector.extensions.inside.holder_sampler import MAX_THREADS, HolderSampler
-from locktop.collector.model import (
-    CONTENTION_KINDS,
-    Draft,
-    Frame,
+from locktop.collector.extensions.inside.model import (
     HeldSpan,
     HolderSample,
     InsideProfile,
     InsideStack,
-    Lock,
     LockInside,
-    WaitRecord,
 )
+from locktop.collector.model import CONTENTION_KINDS, Draft, Frame, Lock, WaitRecord
 from locktop.collector.native import ffi, lib
 from locktop.collector.shm import event_ring, slot_batch
 from locktop.collector.shm.clock import clock_pair
@@ -262,8 +258,8 @@ class InsideProfiler:
 
     # ---- scans ----
 
-    def annotate(self, draft: Draft, now_ns: int, is_last: bool) -> None:
-        """Fill in what ran inside the locks, and choose the threads to sample next.
+    def profile(self, draft: Draft, now_ns: int, is_last: bool) -> InsideProfile:
+        """Return what ran inside the locks, and choose the threads to sample next.
 
         Args:
             draft: a scan.
@@ -286,9 +282,8 @@ class InsideProfiler:
             self._add_points(draft, now_ns / _NS)
             if not draft.ended:
                 self._follow(draft)
-            draft.inside = self._profile()
-            draft.locks = tuple(self._annotate_lock(lock) for lock in draft.locks)
             draft.notes = (*draft.notes, *self._notes())
+            return self._profile(draft.locks)
 
     def _flush(self) -> None:
         """Charge the records of this moment too."""
@@ -394,8 +389,9 @@ class InsideProfiler:
             chosen = [*chosen[self._turn :], *chosen[: self._turn]]
         self._sampler.follow(chosen)
 
-    def _profile(self) -> InsideProfile:
+    def _profile(self, locks: Iterable[Lock]) -> InsideProfile:
         taken = self._sampler.taken
+        by_id = {lock.id: self._lock_inside(lock) for lock in locks}
         return InsideProfile(
             duration_s=time.monotonic() - self._began,
             period_s=self._sampler.period_s,
@@ -403,12 +399,13 @@ class InsideProfiler:
             unjoined=max(taken - self._inside, 0),
             lost=self._sampler.lost,
             threads=self._sampler.sampled,
+            locks={id_: inside for id_, inside in by_id.items() if inside is not None},
         )
 
-    def _annotate_lock(self, lock: Lock) -> Lock:
+    def _lock_inside(self, lock: Lock) -> LockInside | None:
         counts, points = self._counts.get(lock.id), self._points.get(lock.id, ())
         if not counts and not points:
-            return lock
+            return None
         entries = _fewer(counts or Counter[_SampleKey]())
         samples = sum(count for _, count in entries)
         # Holders that wait for a CPU have no sample. The counters lack the holds that go on.
@@ -424,7 +421,7 @@ class InsideProfiler:
             )
             for entry, count in entries
         )
-        inside = LockInside(
+        return LockInside(
             samples=samples,
             on_cpu=sum(stack.count for stack in stacks if stack.on_cpu),
             share=held_s / max(time.monotonic() - self._began, 1e-9),
@@ -432,7 +429,6 @@ class InsideProfiler:
             pressure=pressure(points, SLICES),
             pressure_slice_s=(points[-1].time_s - points[0].time_s) / SLICES if points else 0.0,
         )
-        return replace(lock, inside=inside)
 
     def _notes(self) -> Sequence[str]:
         notes = [self._wanted.note] if self._wanted.note else []

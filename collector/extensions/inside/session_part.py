@@ -6,8 +6,8 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from locktop.collector.errors import LocktopError
+from locktop.collector.extensions.inside.model import NAME, RATE, InsideStack
 from locktop.collector.model import Draft, Frame
-from locktop.collector.model.inside import RATE
 from locktop.collector.shm.clock import clock_pair
 from locktop.collector.shm.control import WantedHolds
 from locktop.collector.shm.reader import Reading
@@ -73,5 +73,15 @@ class InsideSampler(SessionPart):
         clock = self._context.clock
         ticks, ns = clock_pair(clock.kind)
         ago_s = clock.seconds(ticks - reading.now)
-        self._profiler.annotate(draft, ns - round(ago_s * 1e9), is_last)
+        profile = self._profiler.profile(draft, ns - round(ago_s * 1e9), is_last)
+        draft.sections = {**draft.sections, NAME: profile}
+        self._add_stacks(draft, [stack for lock in profile.locks.values() for stack in lock.stacks])
         return True
+
+    def _add_stacks(self, draft: Draft, entries: Collection[InsideStack]) -> None:
+        """Fill in the frames of the stacks and call sites to which the section refers."""
+        stacks = {entry.stack for entry in entries} - {0, *draft.stacks}
+        sites = {entry.site for entry in entries} - {0, *draft.sites}
+        site = self._context.resolver.site
+        draft.stacks = {**draft.stacks, **{stack: self.frames(stack) for stack in sorted(stacks)}}
+        draft.sites = {**draft.sites, **{address: site(address) for address in sorted(sites)}}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 
 from locktop.collector.extensions.inside.held_spans import charge, recorded_spans, unrecorded_spans
-from locktop.collector.model import HeldSpan, HolderSample, Kind, WaitRecord
+from locktop.collector.extensions.inside.model import HeldSpan, HolderSample
+from locktop.collector.model import Kind, WaitRecord
 
 LOCK, OTHER_LOCK = 7, 8
 SITE = 0x401000

@@ -6,11 +6,10 @@ import pytest
 from msgspec.structs import replace
 from unit.builders import records, scenarios
 
-from locktop.collector.errors import LocktopError
-from locktop.collector.model import Frame, InsideProfile, InsideStack, Lock, LockInside, Snapshot
-from locktop.collector.render.documents import inside_json
-from locktop.collector.render.profiles.inside_tree import inside, lock_named
-from locktop.collector.render.text import inside as inside_text
+from locktop.collector.extensions.inside import report_json, text_report
+from locktop.collector.extensions.inside.inside_tree import InsideTree, inside
+from locktop.collector.extensions.inside.model import InsideProfile, InsideStack, LockInside
+from locktop.collector.model import Frame, Lock, Snapshot
 from locktop.collector.render.text import report
 
 SITE, WRAPPER_SITE = 0x500, 0x600
@@ -34,12 +33,15 @@ def snapshot(*stacks: InsideStack) -> tuple[Snapshot, Lock]:
     made = scenarios.normal()
     samples = sum(one.count for one in stacks)
     on_cpu = sum(one.count for one in stacks if one.on_cpu)
-    lock = replace(made.locks[0], inside=LockInside(samples, on_cpu, 0.5, stacks, (0.25, 0.5), 5.0))
-    profile = InsideProfile(10.0, 0.01, samples + 3, 3, 1, 2)
-    return (
-        replace(made, locks=(lock,), stacks=STACKS, sites=SITES, inside=profile),
-        lock,
-    )
+    lock = made.locks[0]
+    of_lock = LockInside(samples, on_cpu, 0.5, stacks, (0.25, 0.5), 5.0)
+    profile = InsideProfile(10.0, 0.01, samples + 3, 3, 1, 2, {lock.id: of_lock})
+    sections = {"inside": profile}
+    return replace(made, locks=(lock,), stacks=STACKS, sites=SITES, sections=sections), lock
+
+
+def tree(*stacks: InsideStack) -> InsideTree:
+    return inside(snapshot(*stacks)[0], stacks)
 
 
 WHOLE = (
@@ -50,7 +52,7 @@ WHOLE = (
 
 
 def test_the_frames_above_the_call_site_are_cut() -> None:
-    found = inside(*snapshot(*WHOLE))
+    found = tree(*WHOLE)
     (root,) = found.root.children
     assert (root.step.name, root.value, root.own) == ("work", 10, 1)
     assert [(child.step.name, child.value) for child in root.children] == [
@@ -59,8 +61,21 @@ def test_the_frames_above_the_call_site_are_cut() -> None:
     ]
 
 
+def test_the_function_that_took_the_lock_has_the_line_where_it_is_now() -> None:
+    stacks = (InsideStack(SITE, 3, 2, False, "read"),)
+    made, _ = snapshot(*stacks)
+    later = replace(STACKS[3][0], line=18)
+    found = inside(replace(made, stacks={3: (later, *STACKS[3][1:])}), stacks)
+    (function,) = found.functions
+    assert function.location is not None
+    assert function.location.line == 18
+    (taker,) = found.root.children
+    assert taker.location is not None
+    assert taker.location.line == 1  # the tree begins at the call that took the lock
+
+
 def test_functions_have_own_and_total_samples() -> None:
-    found = inside(*snapshot(*WHOLE))
+    found = tree(*WHOLE)
     assert [(one.step.name, one.own, one.total, one.asleep) for one in found.functions] == [
         ("copy", 6, 6, 0),
         ("second", 3, 3, 3),
@@ -71,20 +86,20 @@ def test_functions_have_own_and_total_samples() -> None:
 
 def test_the_callers_of_a_function_that_only_locks_are_cut() -> None:
     stacks = InsideStack(WRAPPER_SITE, 4, 6, True), InsideStack(WRAPPER_SITE, 5, 4, True)
-    (root,) = inside(*snapshot(*stacks)).root.children
+    (root,) = tree(*stacks).root.children
     assert root.step.name == "guard"
     assert [child.step.name for child in root.children] == ["first", "second"]
 
 
 def test_stacks_and_sites_may_be_unknown() -> None:
-    found = inside(*snapshot(InsideStack(0, 0, 2, True)))
+    found = tree(InsideStack(0, 0, 2, True))
     (root,) = found.root.children
     assert root.step.name == "call site not known"
     assert [child.step.name for child in root.children] == ["no stack known"]
 
 
 def test_the_shares_are_of_all_samples() -> None:
-    document = inside_json.document(*snapshot(*WHOLE))
+    document = report_json.document(*snapshot(*WHOLE))
     shares = {one["function"]: one["total_share"] for one in document["functions"]}
     assert shares == pytest.approx({"copy": 0.6, "second": 0.3, "work": 1.0, "first": 0.6})
     assert [node["depth"] for node in document["nodes"]] == [0, 1, 2, 1]
@@ -94,32 +109,10 @@ def test_the_shares_are_of_all_samples() -> None:
 
 def test_the_text_has_no_line_that_is_too_long() -> None:
     for width in (60, 100):
-        text = inside_text.render(*snapshot(*WHOLE), width)
+        text = text_report.render(*snapshot(*WHOLE), width)
         assert all(len(line) <= width for line in text.splitlines())
     assert "10 samples" in text
     assert "60.0 %   60.0 %        -  copy at work.c:1" in text
-
-
-def test_a_lock_has_an_id_an_address_and_a_name() -> None:
-    locks = scenarios.normal().locks
-    lock = locks[0]
-    assert lock_named(locks, str(lock.id)) is lock
-    assert lock_named(locks, hex(lock.address)) is lock
-    assert lock_named(locks, lock.name) is lock
-
-
-def test_an_unknown_lock_is_answered_with_the_contended_ones() -> None:
-    locks = scenarios.normal().locks
-    with pytest.raises(LocktopError, match=f"contended locks: {locks[0].name}"):
-        lock_named(locks, "no such lock")
-    with pytest.raises(LocktopError, match="no lock is contended"):
-        lock_named((), "0xzz")
-
-
-def test_several_locks_of_a_name_are_listed() -> None:
-    lock = scenarios.normal().locks[0]
-    with pytest.raises(LocktopError, match="2 locks"):
-        lock_named((lock, replace(lock, id=99)), lock.name)
 
 
 def test_the_text_report_names_the_functions_of_each_sampled_lock() -> None:
@@ -129,4 +122,4 @@ def test_the_text_report_names_the_functions_of_each_sampled_lock() -> None:
     assert f"mutex {lock.name} (id {lock.id}): 10 samples" in page
     assert "   60.0 %   60.0 %        -  copy at work.c:1" in page
     assert max(map(len, page.splitlines())) <= 80
-    assert "WHAT RUNS" not in report.render(replace(made, inside=None, locks=()))
+    assert "WHAT RUNS" not in report.render(replace(made, sections={}))

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 from typing import Any
 
+from locktop.collector.extensions.inside.inside_tree import FunctionShare, inside
+from locktop.collector.extensions.inside.model import inside_of, profile_of
 from locktop.collector.model import Lock, Snapshot
 from locktop.collector.render.documents.call_tree_json import location_entry, node_entries
-from locktop.collector.render.profiles.inside_tree import FunctionShare, inside
 
 FORMAT = "locktop.inside"
 VERSION = 1
 
 
 def document(snapshot: Snapshot, lock: Lock) -> dict[str, Any]:
-    """Return the object of one lock of a snapshot with ``inside``."""
-    tree, profile, of_lock = inside(snapshot, lock), snapshot.inside, lock.inside
+    """Return the object of one lock of a snapshot with a profile."""
+    profile, of_lock = profile_of(snapshot), inside_of(snapshot, lock.id)
     assert profile is not None
+    tree = inside(snapshot, of_lock.stacks if of_lock is not None else ())
     return {
         "format": FORMAT,
         "version": VERSION,

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct, field
 
-from locktop.collector.errors import LocktopError
-from locktop.collector.model import Frame, InsideStack, Lock, Snapshot
+from locktop.collector.extensions.inside.model import InsideStack
+from locktop.collector.model import Frame, Snapshot
 from locktop.collector.render.profiles import call_tree
 from locktop.collector.render.profiles.call_tree import (
     Branch,
@@ -21,7 +21,6 @@ from locktop.collector.render.profiles.call_tree import (
 )
 
 _NO_SITE = StackCall(Step("call site not known", kind=StepKind.UNKNOWN))
-_MAX_NAMED = 8
 
 
 class FunctionShare(Struct, frozen=True):
@@ -49,12 +48,12 @@ class _Sum(Struct):
     lines: dict[SourceLine, int] = field(default_factory=dict)
 
 
-def inside(snapshot: Snapshot, lock: Lock) -> InsideTree:
-    """Return what runs inside a lock."""
+def inside(snapshot: Snapshot, stacks: Sequence[InsideStack]) -> InsideTree:
+    """Return what runs inside a lock with these stacks of a snapshot."""
     branches, sums = [], defaultdict[Step, _Sum](_Sum)
-    for stack, branch in stack_branches(snapshot, lock):
+    for stack, branch in stack_branches(snapshot, stacks):
         branches.append(branch)
-        _add(sums, branch.calls, stack)
+        _add(sums, (_present_call(snapshot, stack) or branch.calls[0], *branch.calls[1:]), stack)
     functions = sorted(
         (
             FunctionShare(
@@ -74,9 +73,10 @@ def inside(snapshot: Snapshot, lock: Lock) -> InsideTree:
     return InsideTree(samples=samples, functions=tuple(functions), root=call_tree.tree(branches))
 
 
-def stack_branches(snapshot: Snapshot, lock: Lock) -> Iterator[tuple[InsideStack, Branch]]:
+def stack_branches(
+    snapshot: Snapshot, stacks: Sequence[InsideStack]
+) -> Iterator[tuple[InsideStack, Branch]]:
     """Yield each stack of a lock with its branch: from the call site down. Values are samples."""
-    stacks = lock.inside.stacks if lock.inside is not None else ()
     shared = _shared_callers(snapshot, stacks)
     for stack in stacks:
         yield stack, Branch(_calls(snapshot, stack, shared.get(stack.site, 0)), float(stack.count))
@@ -106,6 +106,13 @@ def _calls(snapshot: Snapshot, stack: InsideStack, shared: int) -> tuple[StackCa
     if not frames:
         below = (StackCall(call_tree.NO_STACK),)
     return (*root, *below)
+
+
+def _present_call(snapshot: Snapshot, stack: InsideStack) -> StackCall | None:
+    """Return the function that took the lock with the line where it is now; None if it returned."""
+    frames = snapshot.stacks.get(stack.stack, ())
+    index = _site_at(frames, snapshot.sites.get(stack.site))
+    return call_tree.calls_of((frames[index],))[0] if index is not None else None
 
 
 def _site_at(frames: Sequence[Frame], site: Frame | None) -> int | None:
@@ -138,39 +145,3 @@ def _common(first_steps: tuple[Step, ...], other: tuple[Step, ...]) -> tuple[Ste
     pairs = zip(first_steps, other, strict=False)
     differing = (index for index, (first, second) in enumerate(pairs) if first != second)
     return first_steps[: next(differing, min(len(first_steps), len(other)))]
-
-
-def lock_named(locks: Sequence[Lock], name: str) -> Lock:
-    """Return the lock with this id, address (``0x...``) or name, or the only one whose name has it.
-
-    Raises:
-        LocktopError: no lock matches, or more than one.
-    """
-    fitting = _fitting(locks, name)
-    if len(fitting) == 1:
-        return fitting[0]
-    if fitting:
-        count_text = f"{len(fitting)} locks are called like {name!r}"
-        raise LocktopError(f"{count_text}: {_list_text(fitting)}; an id or an address names one")
-    contended = [lock for lock in locks if lock.contended and not lock.idle]
-    there_are = f"contended locks: {_list_text(contended)}" if contended else "no lock is contended"
-    raise LocktopError(f"there is no lock {name!r}; {there_are}")
-
-
-def _fitting(locks: Sequence[Lock], name: str) -> list[Lock]:
-    if name.isdecimal():
-        return [lock for lock in locks if lock.id == int(name)]
-    if name.lower().startswith("0x"):
-        try:
-            address = int(name, 16)
-        except ValueError:
-            return []
-        return [lock for lock in locks if lock.address == address and not lock.destroyed]
-    exact = [lock for lock in locks if lock.name == name]
-    return exact or [lock for lock in locks if name in lock.name]
-
-
-def _list_text(locks: Sequence[Lock]) -> str:
-    named = ", ".join(f"{lock.name} (id {lock.id})" for lock in locks[:_MAX_NAMED])
-    more = len(locks) - _MAX_NAMED
-    return f"{named} and {more} more" if more > 0 else named

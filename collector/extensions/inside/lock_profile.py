@@ -6,12 +6,14 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
+from locktop.collector.extensions.inside.inside_tree import FunctionShare, inside, stack_branches
+from locktop.collector.extensions.inside.model import InsideStack, inside_of, profile_of
 from locktop.collector.model import Lock, Snapshot
 from locktop.collector.render.profiles import call_tree
 from locktop.collector.render.profiles.call_tree import Branch, Butterfly, Node, Step
-from locktop.collector.render.profiles.inside_tree import FunctionShare, inside, stack_branches
 from locktop.collector.render.profiles.profile import Weight, WeightUnit
 from locktop.collector.render.words.lock_kind import name_with_kind
+from locktop.collector.render.words.units import counted
 
 HELD = Weight("held", "time held", WeightUnit.SECONDS)
 ON_CPU = Weight("on_cpu", "time held on CPU", WeightUnit.SECONDS)
@@ -27,11 +29,12 @@ class InsideLockProfile:
     estimate = False
 
     def __init__(self, snapshot: Snapshot, lock: Lock) -> None:
-        """``lock``: of the snapshot; without ``inside`` the profile is empty."""
+        """``lock``: of the snapshot; without samples the profile is empty."""
         self.snapshot = snapshot
         self.lock = lock
         self.process = snapshot.process
-        self._period_s = snapshot.inside.period_s if snapshot.inside is not None else 0.0
+        self._profile, self._inside = profile_of(snapshot), inside_of(snapshot, lock.id)
+        self._period_s = self._profile.period_s if self._profile is not None else 0.0
 
     @property
     def title(self) -> str:
@@ -42,7 +45,7 @@ class InsideLockProfile:
 
         The values are samples.
         """
-        return inside(self.snapshot, self._weigh_lock(weight)).functions
+        return inside(self.snapshot, self._stacks(weight)).functions
 
     def tree(self, weight: str) -> Node:
         """See Profile. The entry functions of the tree are those that took the lock."""
@@ -55,23 +58,21 @@ class InsideLockProfile:
         return call_tree.butterflies(self._branches(weight))
 
     def notes(self, weight: str) -> tuple[str, ...]:
-        profile = self.snapshot.inside
-        lost = (f"{profile.lost} samples lost",) if profile is not None and profile.lost else ()
-        return (*lost, *self.snapshot.notes)
+        profile = self._profile
+        if profile is None or not profile.lost:
+            return self.snapshot.notes
+        return (f"{counted(profile.lost, 'sample')} lost", *self.snapshot.notes)
 
     def _branches(self, weight: str) -> list[Branch]:
         each = 1.0 if weight == SAMPLES.name else self._period_s
         return [
             replace(branch, value=branch.value * each)
-            for _, branch in stack_branches(self.snapshot, self._weigh_lock(weight))
+            for _, branch in stack_branches(self.snapshot, self._stacks(weight))
         ]
 
-    def _weigh_lock(self, weight: str) -> Lock:
-        """Return the lock with the stacks that the weight counts."""
-        inside_lock = self.lock.inside
-        if inside_lock is None or weight in (HELD.name, SAMPLES.name):
-            return self.lock
-        stacks = tuple(
-            stack for stack in inside_lock.stacks if stack.on_cpu is (weight == ON_CPU.name)
-        )
-        return replace(self.lock, inside=replace(inside_lock, stacks=stacks))
+    def _stacks(self, weight: str) -> tuple[InsideStack, ...]:
+        """Return the stacks that the weight counts."""
+        stacks = self._inside.stacks if self._inside is not None else ()
+        if weight in (HELD.name, SAMPLES.name):
+            return stacks
+        return tuple(stack for stack in stacks if stack.on_cpu is (weight == ON_CPU.name))

@@ -1,21 +1,21 @@
-"""Lines that tell what runs inside a lock: functions with shares, and the pressure in phases."""
+"""Lines that tell what runs inside a lock: functions with shares."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from rich.cells import cell_len
 
+from locktop.collector.extensions.inside.inside_tree import FunctionShare, inside
+from locktop.collector.extensions.inside.model import inside_of, profile_of
 from locktop.collector.model import CONTENTION_KINDS, Lock, Snapshot
-from locktop.collector.recording.past_pressure import PressurePhase
-from locktop.collector.render.profiles.inside_tree import FunctionShare, inside
-from locktop.collector.render.words.lock_kind import name_with_kind
+from locktop.collector.render.words.lock_kind import kind_word, name_with_kind
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.views.call_tree import HOT
 from locktop.tui.views.call_tree_rows import location_of
 from locktop.tui.views.cells import bar, counted, duration, fit_right, percent
 from locktop.tui.views.detail_parts import labelled
-from locktop.tui.views.shorten import fit_middle, strip_arguments
+from locktop.tui.views.shorten import fit_location, strip_arguments
 from locktop.tui.views.sorting import SortKey
 from locktop.tui.views.styled_line import Line, line_text, make_line
 from locktop.tui.views.table import Cell, Column
@@ -52,7 +52,7 @@ def function_columns(samples: int) -> tuple[Column[FunctionShare], ...]:
         Column("TOTAL", _BAR + 5, total),
         Column("OWN", _SHARE, own, fitting=fit_right),
         Column("ASLEEP", _SHARE, asleep, fitting=fit_right),
-        Column("FUNCTION", 20, name, fitting=fit_middle, grow=1),
+        Column("FUNCTION", 20, name, fitting=fit_location, grow=1),
     )
 
 
@@ -71,7 +71,8 @@ def missing_samples(index: SnapshotIndex, lock: Lock) -> str:
     holders = index.holders(lock.holders, lock.id)
     if lock.kind not in CONTENTION_KINDS:
         owner = f"{holders} has it now" if holders else "its holder is not known"
-        return f"no samples: a {lock.kind} has no record of its holds; {owner}"
+        what = kind_word(lock.kind, lock.name)
+        return f"no samples: nobody records who holds a {what}; {owner}"
     if holders and lock.waiters:
         return f"no sample yet: {holders} holds it"
     if lock.waiters:
@@ -88,7 +89,7 @@ def samples_line(snapshot: Snapshot, lock: Lock, is_sampling: bool, width: int) 
         is_sampling: whether locktop goes on sampling.
         width: cells. The last figure is left out where the whole line does not fit.
     """
-    samples, profile = lock.inside, snapshot.inside
+    samples, profile = inside_of(snapshot, lock.id), profile_of(snapshot)
     if samples is None or profile is None or not samples.samples:
         return inside_title(lock)
     rate = f"{1 / profile.period_s:.0f} Hz" if profile.period_s > 0 else ""
@@ -109,9 +110,10 @@ def samples_line(snapshot: Snapshot, lock: Lock, is_sampling: bool, width: int) 
 
 def inside_details(index: SnapshotIndex, lock: Lock) -> Iterator[Line]:
     """The functions that take the most of the holds, in the details of a lock with samples."""
-    if lock.inside is None or not lock.inside.samples:
+    of_lock = inside_of(index.snapshot, lock.id)
+    if of_lock is None or not of_lock.samples:
         return
-    tree = inside(index.snapshot, lock)
+    tree = inside(index.snapshot, of_lock.stacks)
     # A function that only calls the others tells nothing.
     telling = [
         function for function in tree.functions if function.own or function.total < tree.samples
@@ -122,19 +124,3 @@ def inside_details(index: SnapshotIndex, lock: Lock) -> Iterator[Line]:
         share = percent(function.total / tree.samples)
         yield labelled("" if number else "inside", f"{share:>4}  ", (name, "where"))
     yield labelled("", (f"of {counted(tree.samples, 'sample')}; I shows all", "dim"))
-
-
-def pressure_details(phases: Sequence[PressurePhase] | None) -> Iterator[Line]:
-    """The pressure of the last minute in the details of a lock.
-
-    Args:
-        phases: the oldest first; () until they are known; None: nothing is kept.
-    """
-    if phases is not None and not phases:
-        yield labelled("pressure", ("of the last minute: not known", "dim"))
-    elif phases:
-        shares = "  ".join(percent(phase.share) for phase in phases)
-        longest_s = max(phase.duration_s for phase in phases)
-        yield labelled(
-            "pressure", shares, (f"  of all threads' time, {longest_s:.0f}s each", "dim")
-        )

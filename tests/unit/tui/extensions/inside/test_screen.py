@@ -12,13 +12,14 @@ from support.feed import HandFeed
 from unit.builders import scenarios
 from unit.builders.inside_samples import THREE, with_samples
 
-from locktop.collector.model import InsideProfile, Kind, Snapshot
+from locktop.collector.extensions.inside.model import InsideProfile
+from locktop.collector.model import Kind, Snapshot
 from locktop.collector.recording.recording import Recording
 from locktop.collector.recording.recording_info import RecordingInfo
 from locktop.collector.recording.recording_writer import RecordingWriter
 from locktop.tui.app import LocktopApp
+from locktop.tui.extensions.inside.screen import InsideLockScreen
 from locktop.tui.feed import ReplayFeed
-from locktop.tui.screens.inside_lock import InsideLockScreen
 from locktop.tui.screens.monitor import MonitorScreen
 
 SNAPSHOT = scenarios.normal()
@@ -73,6 +74,7 @@ async def test_samples_are_taken_while_the_screen_is_open() -> None:
         await screen.keys("question_mark", "escape")
         assert screen.feed.profiled == [(lock,)]
         await screen.keys("escape")
+        await screen.reaches(lambda: len(screen.feed.profiled) > 1)
         assert isinstance(screen.app.screen, MonitorScreen)
         assert screen.feed.profiled == [(lock,), ()]
 
@@ -89,7 +91,7 @@ async def test_a_refusal_replaces_the_samples() -> None:
 
 
 async def test_a_line_says_why_there_is_no_sample_and_never_that_nobody_held_the_lock() -> None:
-    sampled = replace(SNAPSHOT, inside=InsideProfile(1.0, 0.01, 0, 0, 0, 0))
+    sampled = replace(SNAPSHOT, sections={"inside": InsideProfile(1.0, 0.01, 0, 0, 0, 0)})
     async with opened(SNAPSHOT) as screen:
         lock = next(one for one in SNAPSHOT.locks if one.id == chosen(screen))
         await screen.keys("I")
@@ -97,8 +99,11 @@ async def test_a_line_says_why_there_is_no_sample_and_never_that_nobody_held_the
             ({"waiters": ()}, "no sample yet: no thread waits for it now"),
             ({"waiters": (1,), "holders": ()}, "no sample yet: its holder is not known"),
             ({"waiters": (1,), "holders": (4,)}, "no sample yet: 4 holds it"),
-            ({"kind": Kind.SEM, "holders": ()}, "no record of its holds; its holder is not known"),
-            ({"kind": Kind.SEM, "holders": (4,)}, "no record of its holds; 4 has it now"),
+            (
+                {"kind": Kind.SEM, "holders": ()},
+                "nobody records who holds a sem; its holder is not known",
+            ),
+            ({"kind": Kind.SEM, "holders": (4,)}, "nobody records who holds a sem; 4 has it now"),
         ):
             changed = replace(lock, **fields)
             locks = tuple(changed if one.id == lock.id else one for one in SNAPSHOT.locks)

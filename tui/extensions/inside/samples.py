@@ -1,11 +1,14 @@
-"""Samples of what runs inside locks, for the commands that show them."""
+"""Takes samples of what runs inside locks, for `callers` and `snapshot`. See SnapshotSource."""
 
 from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import TYPE_CHECKING
+
+from locktop.collector.errors import LocktopError
+from locktop.tui.commands.command_parser import FURTHER, group
 
 if TYPE_CHECKING:
     from locktop.collector.model import Snapshot
@@ -30,29 +33,12 @@ def frequency(text: str) -> float:
 
 def add_frequency(parser: argparse.ArgumentParser) -> None:
     """Declare --hz."""
-    parser.add_argument(
+    group(parser, FURTHER).add_argument(
         "--hz",
         type=frequency,
         metavar="N",
         help="with --inside: samples in a second of a thread (default 99)",
     )
-
-
-def check_samples(arguments: argparse.Namespace, options: Mapping[str, str]) -> None:
-    """Refuse options that only samples of a process have.
-
-    Args:
-        arguments: of the command line, with ``inside``.
-        options: their names in ``arguments``, with what the user types.
-
-    Raises:
-        LocktopError: one of them is given without samples.
-    """
-    from locktop.collector.errors import LocktopError
-
-    given = [typed for name, typed in options.items() if getattr(arguments, name) is not None]
-    if given and not (arguments.inside and arguments.pid is not None):
-        raise LocktopError(f"{given[0]} needs --inside and -p PID")
 
 
 def profiled(
@@ -74,3 +60,19 @@ def profiled(
     while not source.scan().ended and (left_s := end - time.monotonic()) > 0:
         time.sleep(min(left_s, _SCAN_S))
     return source.scan(resolve=True)
+
+
+def check(arguments: argparse.Namespace) -> None:
+    """Raise LocktopError if other options do not go with --inside."""
+    if not arguments.duration:
+        raise LocktopError("--inside needs -p PID and -d SECONDS")
+
+
+def from_process(source: Source, arguments: argparse.Namespace) -> Snapshot:
+    """Return a scan of a process with the samples of the time of -d."""
+    return profiled(source, arguments.duration, arguments.hz)
+
+
+def from_recording(snapshot: Snapshot, arguments: argparse.Namespace) -> Snapshot:
+    """Return the snapshot: check() refuses a recording."""
+    return snapshot

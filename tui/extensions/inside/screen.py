@@ -7,33 +7,33 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import ClassVar
 
-from msgspec.structs import replace
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container
 
+from locktop.collector.extensions.inside.formats import INSIDE_FORMATS
+from locktop.collector.extensions.inside.inside_tree import FunctionShare
+from locktop.collector.extensions.inside.lock_profile import InsideLockProfile
+from locktop.collector.extensions.inside.model import inside_of, profile_of
 from locktop.collector.model import Lock, Snapshot
 from locktop.collector.render.files import save_new
-from locktop.collector.render.formats import INSIDE_FORMATS
 from locktop.collector.render.profiles.call_tree import Node, Step
-from locktop.collector.render.profiles.inside_profile import InsideLockProfile
-from locktop.collector.render.profiles.inside_tree import FunctionShare
 from locktop.collector.render.profiles.profile import Profile
 from locktop.collector.render.rendered_files import call_tree_name
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.bindings import bindings
-from locktop.tui.new_notes import NewNotes
-from locktop.tui.screen_actions import INSIDE
-from locktop.tui.screens.call_tree import CallTreeScreen, StatusLine
-from locktop.tui.screens.inside_sampling import InsideSampling
-from locktop.tui.views.call_tree_rows import TreeWords, location_of
-from locktop.tui.views.inside_lock import (
+from locktop.tui.extensions.inside.lines import (
     SORT_KEYS,
     function_columns,
     inside_title,
     missing_samples,
     samples_line,
 )
+from locktop.tui.extensions.inside.sampling import InsideSampling
+from locktop.tui.extensions.inside.screen_actions import SCREEN_ACTIONS
+from locktop.tui.new_notes import NewNotes
+from locktop.tui.screens.call_tree import CallTreeScreen, StatusLine
+from locktop.tui.views.call_tree_rows import TreeWords, location_of
 from locktop.tui.views.sorting import StableSorter, matches, next_sort_key, sort_key_named
 from locktop.tui.views.styled_line import Line, make_line, wrap
 from locktop.tui.views.table import lay_out
@@ -52,8 +52,17 @@ class InsideLockScreen(CallTreeScreen):
     While the screen shows now, locktop samples the threads that hold the lock.
     """
 
-    SCREEN = INSIDE
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings(*INSIDE.actions)]
+    SCREEN = SCREEN_ACTIONS
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(*SCREEN_ACTIONS.actions)]
+    CSS = """
+    #inside { height: 1fr; width: 100%; }
+    #functions { height: 2fr; }
+    InsideLockScreen #tree, InsideLockScreen.both #tree {
+        height: 3fr; width: 100%; display: block;
+    }
+    InsideLockScreen.on-wings #inside { display: none; }
+    InsideLockScreen.both #inside { width: 60%; display: block; }
+    """
     WORDS = TreeWords(
         caption="from the calls that took the lock, ",
         top="no caller: takes the lock",
@@ -112,7 +121,7 @@ class InsideLockScreen(CallTreeScreen):
         """See CallTreeScreen. A lock that is not there has no samples."""
         lock = next((lock for lock in snapshot.locks if lock.id == self._lock.id), None)
         self._is_gone = lock is None
-        self._lock = lock or replace(self._lock, inside=None)
+        self._lock = lock or self._lock
         return InsideLockProfile(snapshot, self._lock)
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
@@ -148,14 +157,14 @@ class InsideLockScreen(CallTreeScreen):
     def _reason(self) -> str:
         """Why there are no samples; "" if there are some."""
         snapshot, sampling = self._profile.snapshot, self._sampling
-        tree = self._profile.lock.inside
-        if snapshot.inside is not None and tree is not None and tree.samples:
+        of_lock = inside_of(snapshot, self._lock.id)
+        if of_lock is not None and of_lock.samples:
             return ""
         if sampling.refusal and not self._is_past:
             return sampling.refusal
         if self._is_gone:
             return "the lock is not in this snapshot"
-        if snapshot.inside is None:
+        if profile_of(snapshot) is None:
             if self._is_past or sampling.is_replay:
                 return "no samples at this moment: locktop takes them only while asked to"
             return "no samples: the process has ended" if snapshot.ended else "sampling begins"

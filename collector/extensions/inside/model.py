@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from collections.abc import Mapping
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from locktop.collector.model import Snapshot
+
+#: The name of the extension: the key of the profile in ``Snapshot.sections``.
+NAME = "inside"
 
 #: Samples in a second of a thread, unless the user wants more.
 RATE = 99.0
@@ -62,3 +70,17 @@ class InsideProfile(Struct, frozen=True, gc=False):
     unjoined: int  # of these, the samples that no hold of a contended lock covers
     lost: int  # samples that found no room
     threads: int  # sampled now
+    #: By lock id: what ran inside. Locks without a sample and without a wait are left out.
+    locks: Annotated[Mapping[int, LockInside], Meta(max_length=1 << 20)] = {}
+
+
+def profile_of(snapshot: Snapshot) -> InsideProfile | None:
+    """Return the profile of a snapshot; None: no samples are taken."""
+    profile: InsideProfile | None = snapshot.sections.get(NAME)
+    return profile
+
+
+def inside_of(snapshot: Snapshot, lock: int) -> LockInside | None:
+    """Return what runs inside the lock with an id; None: nothing is known of it."""
+    profile = profile_of(snapshot)
+    return profile.locks.get(lock) if profile is not None else None

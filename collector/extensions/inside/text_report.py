@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
+from locktop.collector.extensions.inside.inside_tree import InsideTree, inside
+from locktop.collector.extensions.inside.model import InsideProfile, LockInside, profile_of
 from locktop.collector.model import Lock, Snapshot
 from locktop.collector.render.profiles.call_tree import Node
-from locktop.collector.render.profiles.inside_tree import InsideTree, inside
 from locktop.collector.render.text.call_tree import SMALLEST, named
 from locktop.collector.render.words import units
 from locktop.collector.render.words.lock_kind import name_with_kind
@@ -22,32 +23,39 @@ _MAX_LOCKS, _MAX_FUNCTIONS = 5, 8
 
 
 def render(snapshot: Snapshot, lock: Lock, width: int = 100) -> str:
-    """Return the page. No line is longer than ``width``."""
-    lines = _lines(snapshot, lock, inside(snapshot, lock), width)
+    """Return the page of a lock of a snapshot with a profile. No line is longer than ``width``."""
+    lines = _lines(snapshot, lock, width)
     return "\n".join(part for line in lines for part in wrapped(line, width)) + "\n"
 
 
 def summary(snapshot: Snapshot, width: int) -> Iterator[str]:
     """Yield the section of the text report: of each sampled lock the functions inside."""
-    sampled = [lock for lock in snapshot.locks if lock.inside is not None and lock.inside.samples]
+    profile = profile_of(snapshot)
+    if profile is None:
+        return
+    inside_locks = [(lock, profile.locks.get(lock.id)) for lock in snapshot.locks]
+    sampled = [(lock, of_lock) for lock, of_lock in inside_locks if of_lock and of_lock.samples]
     if not sampled:
         return
     yield from ("", "WHAT RUNS INSIDE LOCKS, most samples first")
-    sampled.sort(key=lambda lock: -lock.inside.samples if lock.inside is not None else 0)
-    for lock in sampled[:_MAX_LOCKS]:
-        tree = inside(snapshot, lock)
-        yield from (f"  {line}" for line in _head(snapshot, lock))
+    sampled.sort(key=lambda pair: -pair[1].samples)
+    for lock, of_lock in sampled[:_MAX_LOCKS]:
+        tree = inside(snapshot, of_lock.stacks)
+        yield from (f"  {line}" for line in _head(profile, lock, of_lock))
         yield f"{'total':>{_COLUMN}}{'own':>{_COLUMN}}{'asleep':>{_COLUMN}}  function"
         largest = sorted(tree.functions, key=lambda function: -function.total)[:_MAX_FUNCTIONS]
         yield from _functions(replace(tree, functions=tuple(largest)), width)
     if len(sampled) > _MAX_LOCKS:
-        yield f"  and {len(sampled) - _MAX_LOCKS} more locks"
+        yield f"  and {units.counted(len(sampled) - _MAX_LOCKS, 'more lock')}"
 
 
-def _lines(snapshot: Snapshot, lock: Lock, tree: InsideTree, width: int) -> Iterator[str]:
-    process = snapshot.process
+def _lines(snapshot: Snapshot, lock: Lock, width: int) -> Iterator[str]:
+    process, profile = snapshot.process, profile_of(snapshot)
+    assert profile is not None
+    of_lock = profile.locks.get(lock.id)
+    tree = inside(snapshot, of_lock.stacks if of_lock is not None else ())
     yield f"locktop callers --inside: {process.comm} {process.pid}, {snapshot.taken_at}"
-    yield from _head(snapshot, lock)
+    yield from _head(profile, lock, of_lock)
     if tree.samples:
         yield ""
         yield f"{'total':>{_COLUMN}}{'own':>{_COLUMN}}{'asleep':>{_COLUMN}}  function"
@@ -59,9 +67,7 @@ def _lines(snapshot: Snapshot, lock: Lock, tree: InsideTree, width: int) -> Iter
         yield from ("", "NOTES", *(f"  {note}" for note in snapshot.notes))
 
 
-def _head(snapshot: Snapshot, lock: Lock) -> Iterator[str]:
-    of_lock, profile = lock.inside, snapshot.inside
-    assert profile is not None
+def _head(profile: InsideProfile, lock: Lock, of_lock: LockInside | None) -> Iterator[str]:
     named_lock = clean(f"{name_with_kind(lock.kind, lock.name)} (id {lock.id})")
     if of_lock is None or not of_lock.samples:
         yield f"{named_lock}: no sample while a thread held it in contention"
