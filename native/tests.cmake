@@ -6,13 +6,13 @@ list(FILTER LOCKTOP_UNIT_SOURCES EXCLUDE REGEX "/src/interpose/")
 foreach(source annotate checkers fast_mutex next_definition process profile real second_attempt)
   list(APPEND LOCKTOP_UNIT_SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/src/interpose/${source}.c)
 endforeach()
-# The part of the reader that keeps pointers, so that sanitizers see it run odd programs.
-foreach(source simulated_cpus simulated_locks simulator thread_heap)
+# The parts of the reader that keep pointers or fold forged numbers, so that sanitizers see them.
+foreach(source cells simulated_cpus simulated_locks simulator thread_heap)
   list(APPEND LOCKTOP_UNIT_SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/reader/${source}.c)
 endforeach()
 # These tests do not watch their own process. In the others the watch begins in interpose/process.c,
 # which the linker takes from the archive for the hook _Fork().
-set(LOCKTOP_UNWATCHED_TESTS arena fast_mutex msgpack settings simulator
+set(LOCKTOP_UNWATCHED_TESTS arena cells fast_mutex msgpack settings simulator
                             stale_files)
 
 set(LOCKTOP_TEST_FLAGS ${LOCKTOP_WARNINGS} -fno-omit-frame-pointer -fexceptions)

@@ -60,35 +60,18 @@ static void check(int error)
 static _Alignas(CACHE_LINE) pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutexattr_t attributes;
 
-static void recursive_set_up(void)
-{
-    check(pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE));
-    check(pthread_mutex_init(&mutex, &attributes));
-}
+#define MUTEX_SET_UP(name, trait, value)                                                           \
+    static void name##_set_up(void)                                                                \
+    {                                                                                              \
+        check(pthread_mutexattr_set##trait(&attributes, PTHREAD_##value));                         \
+        check(pthread_mutex_init(&mutex, &attributes));                                            \
+    }
 
-static void errorcheck_set_up(void)
-{
-    check(pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ERRORCHECK));
-    check(pthread_mutex_init(&mutex, &attributes));
-}
-
-static void robust_set_up(void)
-{
-    check(pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST));
-    check(pthread_mutex_init(&mutex, &attributes));
-}
-
-static void inherit_set_up(void)
-{
-    check(pthread_mutexattr_setprotocol(&attributes, PTHREAD_PRIO_INHERIT));
-    check(pthread_mutex_init(&mutex, &attributes));
-}
-
-static void shared_set_up(void)
-{
-    check(pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED));
-    check(pthread_mutex_init(&mutex, &attributes));
-}
+MUTEX_SET_UP(recursive, type, MUTEX_RECURSIVE)
+MUTEX_SET_UP(errorcheck, type, MUTEX_ERRORCHECK)
+MUTEX_SET_UP(robust, robust, MUTEX_ROBUST)
+MUTEX_SET_UP(inherit, protocol, PRIO_INHERIT)
+MUTEX_SET_UP(shared, pshared, PROCESS_SHARED)
 
 LOCK(mutex, guarded, pthread_mutex_lock(&mutex), pthread_mutex_unlock(&mutex))
 

@@ -40,6 +40,14 @@ static void add_untimed(struct lt_lock_sum *sum, const struct lt_counts *counts,
         sum->hold_scaled_ticks += (uint64_t)scaled;
 }
 
+static void add_contended_holds(struct lt_lock_sum *sum, const struct lt_counts *counts,
+                                const struct lt_waits *waits)
+{
+    sum->hold_contended += waits->hold_contended;
+    sum->hold_contended_ticks += waits->hold_contended_ticks;
+    sum->hold_max = larger(sum->hold_max, counts->hold_max);
+}
+
 static void add_hold(struct lt_lock_sum *sum, const struct lt_counts *counts,
                      const struct lt_waits *waits)
 {
@@ -49,9 +57,7 @@ static void add_hold(struct lt_lock_sum *sum, const struct lt_counts *counts,
         uncontended = counts->acquisitions - waits->hold_contended;
     sum->hold_sampled += counts->hold_sampled;
     sum->hold_sampled_ticks += counts->hold_sampled_ticks;
-    sum->hold_contended += waits->hold_contended;
-    sum->hold_contended_ticks += waits->hold_contended_ticks;
-    sum->hold_max = larger(sum->hold_max, counts->hold_max);
+    add_contended_holds(sum, counts, waits);
     add_untimed(sum, counts, waits, uncontended);
 }
 
@@ -94,6 +100,8 @@ static void add_counts(struct lt_lock_sum *sum, uint64_t kind, const struct lt_c
             add_life(sum, counts);
         else
             sum->unheard += counts->unheard;
+    } else if (lt_kind_is_in(LT_KINDS_WOKEN, kind)) {
+        add_contended_holds(sum, counts, waits);
     } else {
         add_hold(sum, counts, waits);
     }
@@ -144,6 +152,10 @@ static uint32_t add_counters(const struct lt_lock_counters *counters, const stru
     thread->contended[kind] += waits->contended;
     thread->wait_ticks[kind] += waits->wait_ticks;
     add_use(thread, kind, counters);
+    if (lt_kind_is_in(LT_KINDS_WOKEN, kind) && counters->woken_at > sums[counters->lock].woken_at) {
+        sums[counters->lock].woken_at = counters->woken_at;
+        sums[counters->lock].woken_tid = thread->tid;
+    }
     return 0;
 }
 

@@ -58,51 +58,40 @@ static uint8_t *put_nil(uint8_t *to)
     return to + 1;
 }
 
+static uint8_t *put_numbers(uint8_t *to, uint32_t count, const uint64_t *values)
+{
+    for (uint32_t i = 0; i < count; i++)
+        to = put_number(to, values[i]);
+    return to;
+}
+
+#define COUNT_OF(...)        (sizeof((uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))
+#define PUT_NUMBERS(to, ...) put_numbers(to, COUNT_OF(__VA_ARGS__), (uint64_t[]){__VA_ARGS__})
+
 /* ---- a thread ---- */
 
 static uint8_t *put_block(uint8_t *to, const struct lt_thread *block)
 {
     to = put_array(to, 11);
-    to = put_number(to, block->state);
-    to = put_number(to, block->tid);
-    to = put_number(to, block->birth);
-    to = put_number(to, block->pthread);
-    to = put_number(to, block->mode);
+    to = PUT_NUMBERS(to, block->state, block->tid, block->birth, block->pthread, block->mode);
     to = put_binary(to, block->name, sizeof block->name);
-    to = put_number(to, block->held);
-    to = put_number(to, block->held_size);
-    to = put_number(to, block->held_top);
-    to = put_number(to, block->ring);
-    return put_number(to, block->ring_capacity);
+    return PUT_NUMBERS(to, block->held, block->held_size, block->held_top, block->ring,
+                       block->ring_capacity);
 }
 
 static uint8_t *put_wait(uint8_t *to, const struct lt_wait *wait)
 {
-    to = put_array(to, 9);
-    to = put_number(to, wait->seq);
-    to = put_number(to, wait->flags);
-    to = put_number(to, wait->key);
-    to = put_number(to, wait->lock);
-    to = put_number(to, wait->stack);
-    to = put_number(to, wait->since);
-    to = put_number(to, wait->site);
-    to = put_number(to, wait->holder);
-    return put_number(to, wait->parties);
+    return PUT_NUMBERS(put_array(to, 9), wait->seq, wait->flags, wait->key, wait->lock, wait->stack,
+                       wait->since, wait->site, wait->holder, wait->parties);
 }
 
 static uint8_t *put_entry(uint8_t *to, const struct lt_held *held)
 {
-    to = put_array(to, 10);
-    to = put_number(to, held->key);
-    to = put_number(to, held->lock);
-    to = put_number(to, held->depth);
-    to = put_number(to, held->flags);
-    to = put_number(to, held->site);
-    to = put_number(to, held->flags & SINCE_IS_SET ? held->since : 0);
-    to = put_number(to, held->wait_start);
-    to = put_number(to, held->wait_ticks);
-    to = put_number(to, held->stack);
-    return put_number(to, held->holder);
+    uint64_t since = held->flags & SINCE_IS_SET ? held->since : 0;
+
+    return PUT_NUMBERS(put_array(to, 10), held->key, held->lock, held->depth, held->flags,
+                       held->site, since, held->wait_start, held->wait_ticks, held->stack,
+                       held->holder);
 }
 
 static uint8_t *put_held(uint8_t *to, const struct lt_thread *block)

@@ -96,6 +96,8 @@ static void set_row(struct lt_lock_row *row, uint32_t id, const uint8_t *locks,
     row->hold_max = sum->hold_max;
     row->hold_mean = hold_mean(sum);
     row->wait_counted = lt_count_in_lines(lines->lines, line, LT_LINE_WAITS);
+    row->woken_at = sum->woken_at;
+    row->woken_tid = sum->woken_tid;
     row->hold_counted = lt_count_in_lines(lines->lines, line, LT_LINE_HOLDS);
 }
 

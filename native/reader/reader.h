@@ -39,6 +39,9 @@ struct lt_lock_sum {
     uint64_t life_acquisitions;
     uint64_t life_signals;
     uint64_t lines; /* index + 1 of its first in struct lt_line_sums, 0 none */
+    /* futex: the latest lt_lock_counters.woken_at, and the tid of that thread; 0 none */
+    uint64_t woken_at;
+    uint64_t woken_tid;
 };
 
 /* The use that a thread made of a lock without an owner: a semaphore, a condition, a barrier. The
@@ -64,6 +67,7 @@ struct lt_thread_sum {
     uint64_t left_out;        /* those that found no room there */
     uint32_t use_count;       /* entries in `uses`; more than LT_USES: the others are left out */
     struct lt_use uses[1024]; /* LT_USES */
+    uint32_t tid;
 };
 
 /* The waits for one lock with one stack, of all threads. With `blame` 1, these waits are charged to
@@ -142,6 +146,8 @@ struct lt_lock_row {
     uint64_t changed_signals;
     uint64_t changed_wait_ticks;
     uint64_t changed_hold_ticks;
+    uint64_t woken_at; /* as in struct lt_lock_sum */
+    uint64_t woken_tid;
 };
 
 /* The file of the watched process. Its begin is mapped, which makes small copies cheap. The process

@@ -161,6 +161,7 @@ static int fold(struct lt_thread_read *read, const struct lt_thread *tables)
     if (result != LT_READ_DONE)
         return result;
     memset(&read->sum, 0, offsetof(struct lt_thread_sum, uses));
+    read->sum.tid = read->block.tid;
     read->refused += lt_fold_counters(read->scratch, counters, read->scratch + counters + sites,
                                       tables->waits.count, read->sums, read->sum_count, &read->sum);
     lt_fold_other(&read->block, read->sums, read->sum_count, &read->sum);

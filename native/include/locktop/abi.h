@@ -158,7 +158,7 @@ struct lt_control {
     uint64_t holds_until;
 };
 
-enum { LT_PARENT_POSTS = 16, LT_PARENT_NOT_KNOWN = 0xffff };
+enum { LT_PARENT_POSTS = 16, LT_PARENT_NOT_KNOWN = 0xffff, LT_POSTS_NOTED = 1 };
 
 /* One lock, for the whole process. A search goes by the hash of the key (lock_hash() in
  * base/lock_key.h) down a tree that only grows. The highest bits of the hash choose a root. If
@@ -187,7 +187,8 @@ struct lt_lock {
     /* from level "contended" on: n, below the bit LT_WAITS_NEW, is how many threads wait. S is the
      * part above LT_WAITS_BITS. At the moment t, n * t - S is the waited time that no holder is
      * charged with. This time is in units of lt_header.wait_shift, modulo 2^48. See
-     * account/blame.h */
+     * account/blame.h. sem: the ticks of the last post while a thread waited, with the bit
+     * LT_POSTS_NOTED. 0: no thread has waited yet */
     uint64_t waits;
 };
 
@@ -316,6 +317,9 @@ struct lt_lock_counters {
     union {
         uint64_t sample_at; /* the acquisition whose hold is timed next */
         uint64_t lock_at;   /* sem: the library's own: address of struct lt_lock */
+        /* futex: ticks when the thread's last wait for the word ended well, if it has not woken
+         * the word's waiters since; else 0 */
+        uint64_t woken_at;
     };
     struct lt_counts counts;
     union {

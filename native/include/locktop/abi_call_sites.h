@@ -9,7 +9,8 @@ enum { LT_SITE_BLAME = 0x40000000 };
 /* One thread's waits for one lock with one stack: open addressing, count 0 = empty. With
  * LT_SITE_BLAME in the lock's id: the waits of other threads while this one held the lock. The
  * stack then is the call site that took the lock. A second frame is the id of a lock that this
- * thread itself waited for meanwhile. */
+ * thread itself waited for meanwhile. Of a futex, it is the whole stack of the call that woke its
+ * waiters: the type of the futex tells whether the thread held a lock. */
 struct lt_site {
     uint32_t lock;
     uint32_t stack;

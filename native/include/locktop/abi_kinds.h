@@ -31,7 +31,8 @@ enum lt_trait {
     LT_TRAIT_INNER = 16,       /* its waits may be a part of a wait for a composite lock */
     LT_TRAIT_RESERVED = 32,    /* the tables keep room for it, for waits after they are full */
     LT_TRAIT_COMPOSITE = 64,   /* the program makes it of inner kinds: a wait has waits inside */
-    LT_TRAIT_HAS_LIVES = 128   /* its uses are counted anew when the program makes it anew */
+    LT_TRAIT_HAS_LIVES = 128,  /* its uses are counted anew when the program makes it anew */
+    LT_TRAIT_WOKEN = 256       /* who wakes its waiters may have held it, and is charged */
 };
 
 /* A row for each kind: its name and its traits. `bit` goes to ROW as it is. */
@@ -47,7 +48,7 @@ enum lt_trait {
     ROW(BARRIER, LT_TRAIT_USES_COUNTED | LT_TRAIT_EVENT, bit)                                      \
     ROW(JOIN, LT_TRAIT_EVENT, bit)                                                                 \
     ROW(ONCE, LT_TRAIT_CONTENTION, bit)                                                            \
-    ROW(FUTEX, LT_TRAIT_INNER | LT_TRAIT_RESERVED, bit)                                            \
+    ROW(FUTEX, LT_TRAIT_INNER | LT_TRAIT_RESERVED | LT_TRAIT_WOKEN, bit)                           \
     ROW(CUSTOM, LT_TRAIT_CONTENTION | LT_TRAIT_COMPOSITE, bit)
 
 #endif

@@ -19,10 +19,10 @@
 #include "shm/array.h"
 #include "shm/segment.h"
 
-/* Whether locks of this kind have holders, who can be to blame. */
+/* Whether locks of this kind have holders, who can be to blame. A futex may be a lock. */
 static inline bool blame_has_holders(enum lt_kind kind)
 {
-    return lt_kind_is_in(LT_KINDS_OF_CONTENTION, kind);
+    return lt_kind_is_in(LT_KINDS_OF_CONTENTION | LT_KINDS_WOKEN, kind);
 }
 
 enum {

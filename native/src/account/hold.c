@@ -7,7 +7,6 @@
 #include "account/deferred_events.h"
 #include "base/clock.h"
 #include "shm/control.h"
-#include "tables/histogram.h"
 #include "tables/lock_table.h"
 
 enum {
@@ -116,16 +115,12 @@ void passed_recorded(struct lt_thread *t, struct lt_lock_counters *counters, con
 static ALWAYS_INLINE void hold_add(struct lt_thread *t, struct lt_lock_counters *counters,
                                    uint16_t flags, uint64_t ticks)
 {
-    struct lt_counts *counts = &counters->counts;
-    if (ticks > counts->hold_max)
-        counts->hold_max = ticks;
-    histogram_add(t, counters, LT_LINE_HOLDS, ticks);
     if (flags & LT_HELD_CONTENDED) {
-        struct lt_waits *waits = waits_of(t, counters);
-        waits->hold_contended++;
-        waits->hold_contended_ticks += ticks;
+        hold_add_contended(t, counters, ticks);
         return;
     }
+    struct lt_counts *counts = &counters->counts;
+    hold_add_length(t, counters, ticks);
     counts->hold_sampled++;
     counts->hold_sampled_ticks += ticks;
     if (is_at_level(LT_LEVEL_ALL))

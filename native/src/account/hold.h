@@ -10,6 +10,7 @@
 #include "base/tls.h"
 #include "locktop/abi.h"
 #include "tables/held_list.h"
+#include "tables/histogram.h"
 #include "tables/thread_table.h"
 
 /* `counters`: those of the key, or of another lock if the key is not where the hooks look first. */
@@ -73,6 +74,25 @@ static inline void sem_passed(struct lt_thread *t, uint64_t key, const void *sit
     if (LIKELY(counters->key)) /* else "other locks" */
         taken_note(counters, taken_at_site(site));
     count_passed(t, counters, site);
+}
+
+/* A hold of so many ticks is over, however it began. */
+static inline void hold_add_length(struct lt_thread *t, struct lt_lock_counters *counters,
+                                   uint64_t ticks)
+{
+    if (ticks > counters->counts.hold_max)
+        counters->counts.hold_max = ticks;
+    histogram_add(t, counters, LT_LINE_HOLDS, ticks);
+}
+
+/* The same for a hold that began with a wait. */
+static inline void hold_add_contended(struct lt_thread *t, struct lt_lock_counters *counters,
+                                      uint64_t ticks)
+{
+    hold_add_length(t, counters, ticks);
+    struct lt_waits *waits = waits_of(t, counters);
+    waits->hold_contended++;
+    waits->hold_contended_ticks += ticks;
 }
 
 /* One release: begun before the real unlock, ended after it. */

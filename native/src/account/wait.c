@@ -8,6 +8,7 @@
 #include "account/deferred_events.h"
 #include "account/hold.h"
 #include "account/taken_units.h"
+#include "account/wake.h"
 #include "base/clock.h"
 #include "base/tls.h"
 #include "locktop/kind_sets.h"
@@ -62,6 +63,12 @@ static enum lt_kind kind_of(uint64_t key)
 static bool is_for_lock(uint64_t key)
 {
     return !lt_kind_is_in(LT_KINDS_OF_EVENTS, kind_of(key));
+}
+
+/* Whether a thread that wakes the waiters may have held what they waited for. */
+static bool is_woken(uint64_t key)
+{
+    return lt_kind_is_in(LT_KINDS_WOKEN, kind_of(key));
 }
 
 /* Whether the wait is part of a wait for a lock that the program made. The outer wait is published
@@ -305,7 +312,8 @@ static uint64_t taken_at(const struct waiting *w)
 void wait_end_done(struct waiting *w)
 {
     uint64_t waited;
-    struct lt_lock_counters *counters = wait_end(w, &waited, false);
+    bool woken = is_woken(w->key);
+    struct lt_lock_counters *counters = wait_end(w, &waited, woken);
     if (!counters)
         return;
     if (has_lives(counters->key))
@@ -313,6 +321,8 @@ void wait_end_done(struct waiting *w)
     counters->counts.acquisitions++;
     if (w->within)
         return;
+    if (woken)
+        wake_expect(counters, w->start + waited);
     waits_of(w->thread, counters)->contended++;
     histogram_add(w->thread, counters, LT_LINE_WAITS, waited);
     wait_event(w, LT_RECORD_WAIT, counters, waited);
@@ -335,8 +345,11 @@ void wait_end_without(struct waiting *w)
 
 void wait_end_refused(struct waiting *w)
 {
-    if (w->thread == lt_own.block)
-        take_back(w, w->start, false);
+    if (w->thread != lt_own.block)
+        return;
+    take_back(w, w->start, false);
+    if (is_woken(w->key) && !w->within)
+        wake_expect_again(w->thread, w->key, w->start);
 }
 
 void wait_abandoned(struct waiting *w)

@@ -1,6 +1,5 @@
-/* Waits in the futex system call itself: std::atomic::wait, Rust's std, abseil and others call it
- * through libc's syscall(). The program alone knows which thread wakes them, and whether a thread
- * holds anything. */
+/* Waits and wakes in the futex system call itself: std::atomic::wait, Rust's std, abseil and others
+ * make it through libc's syscall(). The program alone knows whether a thread holds anything. */
 #include <errno.h>
 #include <linux/futex.h>
 #include <stdbool.h>
@@ -8,7 +7,9 @@
 #include <sys/syscall.h>
 
 #include "account/wait.h"
+#include "account/wake.h"
 #include "base/lock_key.h"
+#include "base/modes.h"
 #include "base/tls.h"
 #include "interpose/real.h"
 #include "stack/capture.h"
@@ -92,6 +93,20 @@ static inline bool is_wait(long number, long operation)
     }
 }
 
+/* Not the requeues: they are signals of conditions. */
+static inline bool is_wake(long number, long operation)
+{
+    if (number != SYS_futex)
+        return false;
+    switch (operation & FUTEX_CMD_MASK) {
+    case FUTEX_WAKE:
+    case FUTEX_WAKE_BITSET:
+    case FUTEX_WAKE_OP:
+    case FUTEX_UNLOCK_PI: return true;
+    default: return false;
+    }
+}
+
 /* futex(address, operation, value, timeout ...), futex_waitv(waiters, count, flags, timeout ...).
  * futex_waitv() has its addresses in an array, which may be unreadable, and only the kernel finds
  * that out. So all such waits count as one lock. */
@@ -116,12 +131,36 @@ static NOINLINE long wait_for(struct lt_thread *t, long number, long a, long b, 
     return result;
 }
 
+static NOINLINE long wake(struct lt_thread *t, long number, long a, long b, long c, long d, long e,
+                          long f, const uintptr_t *frame)
+{
+    struct wake wake;
+    bool is_due = wake_begin(t, lock_key(LT_KIND_FUTEX, (const void *)a), &wake);
+    long result = real_syscall(number, a, b, c, d, e, f);
+    if (UNLIKELY(is_due)) {
+        int error = errno;
+        wake_end(t, &wake, frame);
+        errno = error;
+    }
+    return result;
+}
+
+/* The block of a thread that wakes others. A signal handler may do so: it registers no thread. */
+static inline struct lt_thread *waker(void)
+{
+    uint32_t mode = current_mode();
+    return at_rest(mode) ? NULL : ready(mode);
+}
+
 /* Declared for the assembler only. */
 long futex_hook(long number, long a, long b, long c, long d, long e, long f);
 
 __attribute__((used)) long futex_hook(long number, long a, long b, long c, long d, long e, long f)
 {
-    struct lt_thread *t = is_wait(number, b) ? watched() : NULL;
-    return t ? wait_for(t, number, a, b, c, d, e, f, FRAME())
-             : real_syscall(number, a, b, c, d, e, f);
+    struct lt_thread *t;
+    if (is_wait(number, b) && (t = watched()))
+        return wait_for(t, number, a, b, c, d, e, f, FRAME());
+    if (is_wake(number, b) && (t = waker()))
+        return wake(t, number, a, b, c, d, e, f, FRAME());
+    return real_syscall(number, a, b, c, d, e, f);
 }

@@ -153,10 +153,15 @@ uint32_t lock_id_of_waited(uint64_t key, uint32_t type)
     return find_or_enter(key, type, lock_has_reserve(key));
 }
 
-struct lt_lock *lock_find(uint64_t key)
+uint32_t lock_id_if_known(uint64_t key)
 {
     struct search search = search_begin(key);
-    uint32_t id = search_run(&search);
+    return search_run(&search);
+}
+
+struct lt_lock *lock_find(uint64_t key)
+{
+    uint32_t id = lock_id_if_known(key);
     return id ? array_at(&lt_shm->locks, id) : NULL;
 }
 

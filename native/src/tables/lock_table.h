@@ -22,6 +22,9 @@ uint32_t lock_id(uint64_t key, uint32_t type);
 /* The same for a lock that is waited for: if there is no room, the lock gets a reserved entry. */
 uint32_t lock_id_of_waited(uint64_t key, uint32_t type);
 
+/* The id of the lock if it has an entry, else 0. */
+uint32_t lock_id_if_known(uint64_t key);
+
 /* The entry of the lock, or NULL. */
 struct lt_lock *lock_find(uint64_t key);
 

@@ -1,0 +1,36 @@
+/* Charges a thread that wakes the waiters of a futex. */
+#include "account/wake.h"
+
+#include "account/hold.h"
+#include "base/clock.h"
+#include "stack/capture.h"
+#include "tables/lock_table.h"
+
+bool wake_begin(struct lt_thread *t, uint64_t key, struct wake *wake)
+{
+    *wake = (struct wake){.counters = counters_find(t, key)};
+    uint64_t since = wake->counters ? wake->counters->woken_at : 0;
+    uint32_t id = wake->counters ? wake->counters->lock : lock_id_if_known(key);
+    if (!since && !blame_is_due(id))
+        return false;
+    uint64_t now = lt_now();
+    wake->lock = id;
+    wake->due = blame_take(id, now, since, false);
+    wake->hold = since && now > since ? now - since : 0;
+    if (wake->counters)
+        wake->counters->woken_at = 0;
+    return true;
+}
+
+void wake_end(struct lt_thread *t, const struct wake *wake, const uintptr_t *frame)
+{
+    if (t != lt_own.block)
+        return; /* the process forked meanwhile: the block is the parent's */
+    if (wake->hold)
+        hold_add_contended(t, wake->counters, wake->hold);
+    if (!wake->due.ticks || !is_at_level(LT_LEVEL_CONTENDED))
+        return;
+    uint32_t mode = thread_busy(t);
+    site_add(t, wake->lock | LT_SITE_BLAME, stack_capture(t, frame), wake->due.ticks);
+    thread_ready(t, mode);
+}
