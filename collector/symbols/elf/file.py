@@ -30,7 +30,13 @@ from locktop.collector.symbols.elf.compression import (
     unpack_zstd,
     zdebug_size,
 )
-from locktop.collector.symbols.elf.symbol_table import FUNCTIONS, OBJECTS, Symbols, SymbolTable
+from locktop.collector.symbols.elf.symbol_table import (
+    FUNCTIONS,
+    OBJECTS,
+    PLAIN_FUNCTIONS,
+    Symbols,
+    SymbolTable,
+)
 
 if TYPE_CHECKING:
     from elftools.construct.lib.container import Container
@@ -372,6 +378,15 @@ class ElfFile:
         """
         table = self._symbol_table
         return table.address_of(name) if table is not None else None
+
+    def own_function_named(self, name: str) -> int | None:
+        """Return what ``function_named()`` does, but not one that is chosen at the start.
+
+        Raises:
+            ValueError: The symbol table is damaged.
+        """
+        table = self._symbol_table
+        return table.address_of(name, PLAIN_FUNCTIONS) if table is not None else None
 
     def object_named(self, name: str) -> int | None:
         """Return the link-time address of a data object; None if the file has none of that name.

@@ -16,6 +16,8 @@ from msgspec import Struct
 
 _STT_OBJECT, _STT_FUNC, _STT_COMMON, _STT_GNU_IFUNC = 1, 2, 5, 10
 FUNCTIONS = frozenset({_STT_FUNC, _STT_GNU_IFUNC})
+#: Functions that lie at the address of their symbol: not those of several versions.
+PLAIN_FUNCTIONS = frozenset({_STT_FUNC})
 OBJECTS = frozenset({_STT_OBJECT, _STT_COMMON})
 _ROW_BITS = 32  # of a key, for the number of the symbol in its table
 #: Symbols before an address that are checked for one that covers the address.

@@ -145,6 +145,45 @@ class CodeMap:
             raise StackCut("the stack leads where no code is")
         if not mapping.is_file and mapping.path != _VDSO:
             raise StackCut("code that is in no file")
+        table, bias = self._table(mapping)
+        try:
+            row = table.row(address - bias)
+        except ValueError as error:
+            raise StackCut(str(error)) from None
+        if row is None:
+            raise StackCut("code without call frame information")
+        return CodeFrame(row, table, bias)
+
+    def linked_function(self, slot: int) -> int:
+        """Return the function that a slot of a linkage table is for; 0 if that is not known.
+
+        The dynamic linker may not have bound the slot yet.
+        """
+        mapping = self._space.find(slot)
+        if mapping is None or not mapping.is_file:
+            return 0
+        try:
+            table, bias = self._table(mapping)
+            name = table.linked_names.get(slot - bias)
+            return self._function_named(name) if name is not None else 0
+        except (StackCut, ValueError):
+            return 0
+
+    def _function_named(self, name: str) -> int:
+        """Return the function of that name in the first file that has it; 0 if none has it."""
+        for mapping in self._space.mappings:
+            if mapping.executable and mapping.is_file:
+                try:
+                    table, bias = self._table(mapping)
+                    address = table.own_function_named(name)
+                except (StackCut, ValueError):
+                    continue
+                if address is not None:
+                    return address + bias
+        return 0
+
+    def _table(self, mapping: Mapping) -> tuple[FrameTable, int]:
+        """Return the table of the file of a mapping, and its bias. Raises StackCut."""
         base = self._space.base(mapping) if mapping.is_file else mapping
         loaded = self._tables.get(base)
         if loaded is None:
@@ -153,14 +192,7 @@ class CodeMap:
                 del self._tables[next(iter(self._tables))]
         if isinstance(loaded, str):
             raise StackCut(loaded)
-        table, bias = loaded
-        try:
-            row = table.row(address - bias)
-        except ValueError as error:
-            raise StackCut(str(error)) from None
-        if row is None:
-            raise StackCut("code without call frame information")
-        return CodeFrame(row, table, bias)
+        return loaded
 
     def _load(self, base: Mapping) -> tuple[FrameTable, int] | str:
         """Return the table and its bias, or the reason why there is none."""

@@ -66,6 +66,7 @@ class Walk:
         self._stack = stack
         self._pc, self._sp = registers[architecture.pc], registers[architecture.sp]
         self._registers: _Registers = dict(registers)
+        self._trail: list[_Registers] = [self._registers]
         self._addresses = [self._pc]
         self._exact = [0]
         self._heights = [0]
@@ -111,7 +112,19 @@ class Walk:
         self._addresses.append(returns)
         self._heights.append(height - self._sp)
         self._registers = caller
+        self._trail.append(caller)
         return True
+
+    def frame_registers(self) -> list[dict[int, int]]:
+        """Return the known registers of each frame of the stack, innermost first."""
+        values = [
+            {number: self._register_value(number, registers) for number in registers}
+            for registers in self._trail
+        ]
+        return [
+            {number: value for number, value in frame.items() if value is not None}
+            for frame in values
+        ]
 
     def _recover(
         self, frame: CodeFrame, unknown: UnknownRegister, is_exact: bool

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from locktop.collector.symbols.elf.file import ElfFile
+from locktop.collector.symbols.elf.linkage import linked_names
 from locktop.collector.symbols.unwind import pointer_encodings
 from locktop.collector.symbols.unwind.cfi_program import UnwindRow, row
 from locktop.collector.symbols.unwind.fde import FrameEntries, FrameSection, FunctionEntry
@@ -76,6 +77,19 @@ class FrameTable:
             ValueError: The symbol table is damaged.
         """
         return self._elf.function_named(name)
+
+    def own_function_named(self, name: str) -> int | None:
+        """Return the link-time address of a function of one version; None if there is none.
+
+        Raises:
+            ValueError: The symbol table is damaged.
+        """
+        return self._elf.own_function_named(name)
+
+    @cached_property
+    def linked_names(self) -> dict[int, str]:
+        """The names of functions by the link-time addresses of their slots in the linkage table."""
+        return linked_names(self._elf)
 
     def _find(self, address: int) -> UnwindRow | None:
         damage = None

@@ -53,6 +53,17 @@ class StackCopy(NamedTuple):
     stack: bytes  # from the stack pointer on
     sp: int
 
+    def reader(self, read: Read) -> Read:
+        """Return a function that reads the copy where it can, and else calls ``read``."""
+
+        def read_copy(address: int, size: int) -> bytes:
+            inside = address - self.sp
+            if inside >= 0 and inside + size <= len(self.stack):
+                return self.stack[inside : inside + size]
+            return read(address, size)
+
+        return read_copy
+
 
 class StackMemory:
     """The words of one stack; each part is read once, and stays as it was then.

@@ -16,6 +16,7 @@ from locktop.collector.symbols.unwind.arch import Architecture, architecture
 from locktop.collector.symbols.unwind.code_map import CodeMap
 from locktop.collector.symbols.unwind.cursor import Unwound, Walk
 from locktop.collector.symbols.unwind.stack_memory import (
+    Read,
     StackCopy,
     StackCut,
     StackMemory,
@@ -26,6 +27,8 @@ from locktop.collector.symbols.unwind.x86_64.call_target import entered_function
 from locktop.collector.symbols.unwind.x86_64.register_recovery import FrameRegisters
 
 if TYPE_CHECKING:
+    from locktop.collector.symbols.unwind.first_use import SoughtLock
+    from locktop.collector.symbols.unwind.x86_64.next_use import UseFinder
     from locktop.collector.symbols.unwind.x86_64.pthread_once import OnceCode
 
 
@@ -58,6 +61,7 @@ class Unwinder:
         self._walks = WalkCache()
         self._version = 0  # of the code map that the walks are for
         self._stops: dict[int, _StoppedThread] = {}
+        self._uses: UseFinder | None = None
 
     def blocked_stack(self, tid: int) -> Unwound | None:
         """Return the stack of a thread that sleeps in the kernel. The thread notices nothing.
@@ -82,6 +86,73 @@ class Unwinder:
         except (OSError, ValueError):
             return None
 
+    def first_use(self, tid: int, call: SystemCall, words: SoughtLock) -> tuple[int, bool] | None:
+        """Return whether a thread that sleeps in a call goes on to release a lock.
+
+        Args:
+            tid: the id of the thread, in the pid namespace of the process.
+            call: the call.
+            words: the words of the lock.
+
+        Returns:
+            Where the innermost frame goes on whose code writes to a word, 0 without one, and
+            whether that is a release. None if code of this processor is not known.
+
+        Raises:
+            OSError: the process may not be read.
+        """
+        registers = {self._architecture.pc: call.pc, self._architecture.sp: call.sp}
+        stack = StackMemory(call.sp, self._code.read)
+        self._refresh()
+        return self._first_use(tid, stack, registers, words, self._code.read, first_frame=1)
+
+    def running_first_uses(
+        self, tids: Mapping[int, int], words: SoughtLock, patience_s: float
+    ) -> dict[int, tuple[int, bool]]:
+        """Return by tid the same of the threads that run within ``patience_s``.
+
+        Args:
+            tids: by the ids in our own pid namespace, those in that of the process.
+            words: the words of the lock.
+            patience_s: seconds.
+
+        Raises:
+            perf_sample.RefusedError: the kernel lets us take no samples.
+            OSError: the process may not be read.
+        """
+        uses = {}
+        self._refresh()
+        for tid, copy in perf_sample.copies(tids, self._architecture, patience_s).items():
+            if not {self._architecture.pc, self._architecture.sp} <= copy.registers.keys():
+                continue
+            stack = StackMemory.from_copy(copy.sp, copy.stack)
+            read = copy.reader(self._code.read)
+            use = self._first_use(tids[tid], stack, dict(copy.registers), words, read)
+            if use is not None:
+                uses[tids[tid]] = use
+        return uses
+
+    def _first_use(
+        self,
+        tid: int,
+        stack: StackMemory,
+        registers: dict[int, int],
+        words: SoughtLock,
+        read: Read,
+        first_frame: int = 0,
+    ) -> tuple[int, bool] | None:
+        if self._architecture.name != "x86_64":
+            return None
+        # Here: iced_x86 takes 8 ms to import, and most programs do without.
+        from locktop.collector.symbols.unwind.x86_64.next_use import UseFinder
+
+        if self._uses is None:
+            self._uses = UseFinder(self._code)
+        walk = Walk(self._architecture, self._code, self._frames, stack, registers)
+        addresses = walk.unwind().addresses
+        frames = list(zip(addresses, walk.frame_registers(), strict=False))
+        return self._uses.first_use(tid, frames[first_frame:], words, read)
+
     def cached_stacks(self, calls: Iterable[SystemCall]) -> dict[SystemCall, Unwound]:
         """Return the stacks of threads that sleep in calls, as far as the cache has such walks.
 
@@ -98,6 +169,7 @@ class Unwinder:
         self._code.refresh()
         if self._version != self._code.version:
             self._walks, self._version = WalkCache(), self._code.version
+            self._uses = None
 
     def code_version(self) -> int:
         """Return a number that changes whenever code of the process lies elsewhere."""

@@ -64,6 +64,11 @@ def call_target(code: CodeMap, return_address: int) -> int:
     return _through_stub(code, target) or target
 
 
+def jump_target(code: CodeMap, address: int) -> int:
+    """Return where a jump to an address leads: a function of a library by the linkage table."""
+    return _through_stub(code, address) or address
+
+
 def _through_stub(code: CodeMap, address: int) -> int:
     """Return the target of an entry of the linkage table; 0 if the address has no such entry."""
     stub = code.read(address, _STUB_SIZE)
@@ -73,7 +78,11 @@ def _through_stub(code: CodeMap, address: int) -> int:
     if stub[prefix_end : prefix_end + 2] != _JUMP_OF_WORD or len(stub) < prefix_end + 6:
         return 0
     distance = int.from_bytes(stub[prefix_end + 2 : prefix_end + 6], "little", signed=True)
-    return _word(code, address + prefix_end + 6 + distance)
+    slot = address + prefix_end + 6 + distance
+    target = _word(code, slot)
+    if code.file(target) == code.file(address):  # it leads back, to the call of the linker
+        return code.linked_function(slot) or target
+    return target
 
 
 def _word(code: CodeMap, address: int) -> int:
