@@ -69,6 +69,7 @@ class LongHold(_Finding, frozen=True):
     held_s: float
     is_lower_bound: bool  # of held_s
     holder: int  # tid
+    holder_name: str  # "" unknown
     call: str  # the system call with its arguments, "" unknown
     waiters: int
     longest_wait_s: float
@@ -94,6 +95,16 @@ class Oversubscribed(_Finding, frozen=True):
     cpus: int
     cpus_used: float  # what these threads had together in the last interval
     waiters: int  # threads that wait for locks
+
+
+class CpuStarved(_Finding, frozen=True):
+    """Threads wait for locks that are free: the next holder waits for a CPU."""
+
+    name: ClassVar = PatternName.CPU_STARVED
+    wanted: float  # threads on a CPU or ready to run, the mean of the last interval
+    cpus: int
+    cpus_used: float
+    unheld: float  # share of the wait during which no thread held the lock
 
 
 class HighRate(_Finding, frozen=True):
@@ -122,6 +133,7 @@ Finding = (
     | LongHold
     | FalseIdle
     | Oversubscribed
+    | CpuStarved
     | HighRate
     | NoSignal
 )

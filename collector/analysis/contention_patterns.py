@@ -2,7 +2,7 @@
 
 A pattern is reported only where its figures are clearly over their thresholds. The rates are those
 of the last interval. The first scan has no interval: there the rates are those of the whole time.
-The docstring of each ``_find_*`` function states what the pattern needs. docs/patterns.md explains
+The docstring of each finder states what the pattern needs. docs/patterns.md explains
 the patterns, and ``format/patterns.py`` makes their sentences.
 """
 
@@ -12,14 +12,13 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from locktop.collector.analysis import unsignalled_conditions
+from locktop.collector.analysis import cpu_starvation, unsignalled_conditions
 from locktop.collector.analysis.contention_findings import (
     Convoy,
     FalseIdle,
     Finding,
     HighRate,
     LongHold,
-    NoSignal,
     Oversubscribed,
     Serialised,
     StarvedWriter,
@@ -350,6 +349,7 @@ def _find_long_holds(index: _ContentionIndex) -> Iterator[LongHold]:
                 held_s=held_s,
                 is_lower_bound=is_lower_bound,
                 holder=holder.tid,
+                holder_name=holder.name,
                 call=activity.what,
                 waiters=len(waiters),
                 longest_wait_s=_longest_s(waiters),
@@ -371,7 +371,7 @@ def _held_s(index: _ContentionIndex, lock: Lock, holder: Thread) -> tuple[float,
     thread took in the whole interval was held during all of the interval."""
     held = index.held(holder.tid, lock.id)
     if held is not None and held.duration_s is not None:
-        return held.duration_s, False
+        return held.duration_s, held.is_lower_bound
     return index.snapshot.interval_s if lock.rates.acquisitions == 0 else 0.0, True
 
 
@@ -469,12 +469,6 @@ def _find_high_rates(index: _ContentionIndex) -> Iterator[HighRate]:
             )
 
 
-def _find_no_signals(index: _ContentionIndex) -> Iterator[NoSignal]:
-    """Threads have waited for 10 s for a condition, without a time limit. No signal has reached any
-    of them. See ``unsignalled_conditions``."""
-    yield from unsignalled_conditions.find(index.snapshot, index.idle)
-
-
 _FINDERS: tuple[Callable[[_ContentionIndex], Iterator[Finding]], ...] = (
     _find_convoys,
     _find_serialised,
@@ -483,8 +477,9 @@ _FINDERS: tuple[Callable[[_ContentionIndex], Iterator[Finding]], ...] = (
     _find_long_holds,
     _find_false_idle,
     _find_oversubscribed,
+    lambda index: cpu_starvation.find(index.snapshot),
     _find_high_rates,
-    _find_no_signals,
+    lambda index: unsignalled_conditions.find(index.snapshot, index.idle),
 )
 
 

@@ -63,7 +63,9 @@ class _ReportBuilder:
             doubt=deadlock.doubt,
             since_s=deadlock.since_s,
             is_lower_bound=deadlock.is_lower_bound,
-            since="" if deadlock.is_lower_bound else _earlier(snapshot.taken_at, deadlock.since_s),
+            since=""
+            if deadlock.is_lower_bound
+            else moment_before(snapshot.taken_at, deadlock.since_s),
             circle=circle,
             is_circle=deadlock.cycle[-1].held_by == deadlock.cycle[0].tid,
             behind=tuple(self._follower(tid) for tid in self._longest_first(deadlock)),
@@ -72,6 +74,7 @@ class _ReportBuilder:
             locks={member.waits_for.id: member.waits_for for member in circle},
             names=self._names,
             waiters=self._waiters_for_units(deadlock),
+            process_hangs=snapshot.hang is not None and snapshot.hang.certain,
         )
 
     def _waiters_for_units(self, deadlock: Deadlock) -> tuple[int, ...]:
@@ -119,6 +122,7 @@ class _ReportBuilder:
                 lock=self._lock(held.lock),
                 at=self._snapshot.sites.get(held.site),
                 duration_s=held.duration_s,
+                is_lower_bound=held.is_lower_bound,
                 shared=held.shared,
                 wanted_by=self._waiters(held.lock),
             )
@@ -167,7 +171,7 @@ def _name_elsewhere(thread: ThreadElsewhere) -> str:
     return f"{thread.name} of {thread.comm} {thread.pid}" if thread.name else thread.comm
 
 
-def _earlier(taken_at: str, by_s: float) -> str:
+def moment_before(taken_at: str, by_s: float) -> str:
     """Return the time ``by_s`` before ``taken_at``; "" if that is no time, because a saved snapshot
     may have any text there."""
     try:

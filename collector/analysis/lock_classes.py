@@ -73,6 +73,12 @@ def is_unnamed(lock: Lock) -> bool:
     return _key(lock.name, lock.kind) is None
 
 
+def class_name(lock: Lock) -> str | None:
+    """Return the name that locks of its class have in every run; None without such a name."""
+    key = _key(lock.name, lock.kind)
+    return None if key is None else key[1]
+
+
 def name_in_class(lock: Lock, lock_class: LockClass) -> str:
     """Return the name of a lock within its class: its own name, or its address."""
     return f"at {lock.address:#x}" if lock.name == lock_class.name else lock.name

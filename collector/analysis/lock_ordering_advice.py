@@ -48,8 +48,11 @@ class OrderingAdvice:
             return Avoidance(Remedy.GIVE_BACK if left else Remedy.NONE)
         steps = list(self._steps(deadlock))
         joined = {edge.waits_for for edge in deadlock.cycle if edge.reason is BlockReason.LIVES}
+        # A lock that is only known as a futex is a lock if a thread holds it.
         ordered = {
-            lock for step in steps for lock in (step.has, step.wants) if self._is_ordered(lock)
+            edge.waits_for
+            for edge in deadlock.cycle
+            if edge.reason is BlockReason.PROBABLY_HELD or self._is_ordered(edge.waits_for)
         }
         ordered -= joined  # a join may wait for an object of any kind
         unordered = [step for step in steps if step.wants not in ordered]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -25,7 +25,7 @@ def span_snapshot(
     from_ns: int,
     to_ns: int,
     stacks: Mapping[int, tuple[Frame, ...]] | None = None,
-    lock: int = 0,
+    locks: Collection[int] = (),
 ) -> Snapshot:
     """Return a snapshot whose locks have the waits of one span alone.
 
@@ -37,13 +37,13 @@ def span_snapshot(
         from_ns: the begin of the span, nanoseconds since 1970.
         to_ns: its end.
         stacks: the frames of further stacks.
-        lock: the only lock that counts; 0: all locks.
+        locks: the only locks that count; none: all locks.
     """
     sums: dict[int, _LockSum] = {}
     for wait in waits:
         record = wait.record
         part = min(to_ns, record.got_ns) - max(from_ns, record.began_ns)
-        if part <= 0 or lock not in (0, record.lock):
+        if part <= 0 or (locks and record.lock not in locks):
             continue
         lock_sum = sums.setdefault(record.lock, _LockSum(record.kind))
         entry = lock_sum.stacks.setdefault((record.stack, wait.idle), [0, 0])
@@ -53,13 +53,13 @@ def span_snapshot(
             lock_sum.holders[record.holder] = lock_sum.holders.get(record.holder, 0) + part
         lock_sum.longest_ns = max(lock_sum.longest_ns, part)
     lock_by_id = {listed.id: listed for listed in snapshot.locks}
-    locks = [_lock(lock_by_id.get(id_), id_, lock_sum) for id_, lock_sum in sums.items()]
-    locks.sort(key=lambda summed: (summed.idle, -summed.counted_wait_s, summed.id))
+    summed = [_lock(lock_by_id.get(id_), id_, lock_sum) for id_, lock_sum in sums.items()]
+    summed.sort(key=lambda lock: (lock.idle, -lock.counted_wait_s, lock.id))
     return replace(
         snapshot,
         duration_s=(to_ns - from_ns) / 1e9,
         interval_s=(to_ns - from_ns) / 1e9,
-        locks=tuple(locks),
+        locks=tuple(summed),
         stacks={**(stacks or {}), **snapshot.stacks},
         deadlocks=(),
         events=(),

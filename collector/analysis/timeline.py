@@ -1,18 +1,20 @@
 """Time lines: lanes of threads, exact sums over cells, hand-overs, and the events of a lane.
 
 A lane is a partition of the time: each nanosecond has one state. So sums over cells are exact at
-each zoom level. Time in two waits that overlap counts once.
+each zoom level. Time in two waits that overlap counts once. A counted span has the exact sums of a
+part of the lane, and not their places in it (timeline_counted.py).
 """
 
 from __future__ import annotations
 
 import heapq
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from locktop.collector.model import (
     CONTENTION_KINDS,
+    CountedSpan,
     Flow,
     Lane,
     LaneSpan,
@@ -155,14 +157,20 @@ def _resolve(intervals: Iterable[_Interval], from_ns: int, to_ns: int) -> tuple[
 # ---- cells ----
 
 
-def cells(spans: Sequence[LaneSpan], window: Window) -> list[dict[CellKey, int]]:
+def cells(
+    spans: Sequence[LaneSpan], window: Window, counted: Iterable[CountedSpan] = ()
+) -> list[dict[CellKey, int]]:
     """Return the nanoseconds of each cell by state and lock.
 
     Args:
         spans: the spans of one lane.
         window: its cells; time of the window outside the spans is in no cell.
+        counted: the counted spans of the same lane.
     """
     cells_: list[dict[CellKey, int]] = [{} for _ in range(window.count)]
+    for span_of_sums in counted:
+        for cell, key, ns in counted_parts(span_of_sums, window):
+            cells_[cell][key] = cells_[cell].get(key, 0) + ns
     first = bisect_right(spans, window.from_ns, key=lambda span: span.to_ns)
     for number in range(first, len(spans)):
         span = spans[number]
@@ -172,6 +180,22 @@ def cells(spans: Sequence[LaneSpan], window: Window) -> list[dict[CellKey, int]]
         for cell, ns in window.parts(span.from_ns, span.to_ns):
             cells_[cell][key] = cells_[cell].get(key, 0) + ns
     return cells_
+
+
+def counted_parts(counted: CountedSpan, window: Window) -> Iterator[tuple[int, CellKey, int]]:
+    """Yield each cell that a counted span touches, and a key with its share of nanoseconds.
+
+    The sums are spread evenly over the span. Rounding loses nothing.
+    """
+    length_ns = counted.to_ns - counted.from_ns
+    at_ns = max(counted.from_ns, window.from_ns) - counted.from_ns
+    for cell, part_ns in window.parts(counted.from_ns, counted.to_ns):
+        end_ns = at_ns + part_ns
+        for key, ns in counted.sums.items():
+            share_ns = ns * end_ns // length_ns - ns * at_ns // length_ns
+            if share_ns:
+                yield cell, key, share_ns
+        at_ns = end_ns
 
 
 def state_sums(cell: Cell) -> dict[LaneState, int]:

@@ -10,10 +10,12 @@ import itertools
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from locktop.collector.analysis.holder_sights import seen_during, sights_by_lock
 from locktop.collector.analysis.timeline_waits import TOLERANCE_NS
 from locktop.collector.model import (
     CONTENTION_KINDS,
     Held,
+    HolderSight,
     HoldShare,
     Kind,
     LockHolds,
@@ -46,9 +48,10 @@ def holds_by_lock(
             records_by_lock[wait.record.lock].append(wait.record)
     for lock, scanned in _holds_in_scans(samples, kinds).items():
         records_by_lock[lock] += _unrecorded_holds(records_by_lock[lock], scanned)
-    activities = _activities(samples, kinds)
+    activities, sights = _activities(samples, kinds), sights_by_lock(samples, kinds.keys())
+    times = tuple(sample.time_ns for sample in samples)
     return {
-        lock: _lock_holds(records, activities.get(lock, ()))
+        lock: _lock_holds(records, activities.get(lock, ()), sights.get(lock, ()), times)
         for lock, records in records_by_lock.items()
     }
 
@@ -59,13 +62,18 @@ def _is_contention(wait: TimedWait) -> bool:
 
 
 def _lock_holds(
-    records: list[WaitRecord], activities: Sequence[tuple[int, ThreadActivity]]
+    records: list[WaitRecord],
+    activities: Sequence[tuple[int, ThreadActivity]],
+    sights: Sequence[HolderSight],
+    scan_times: tuple[int, ...],
 ) -> LockHolds:
     records.sort(key=lambda record: record.got_ns)
     return LockHolds(
         records=tuple(records),
         latest_end_ns=tuple(itertools.accumulate((record.end_ns for record in records), max)),
         activities=tuple(activities),
+        sights=tuple(sights),
+        scan_times=scan_times,
     )
 
 
@@ -155,7 +163,7 @@ def _activities(
 
 
 def holders_during(timed_wait: TimedWait, line: TimeLine) -> WaitHolders | None:
-    """Return who had the lock during a wait, None if no hold of that time is known.
+    """Return who had the lock during a wait, None if no holder of that time is known.
 
     Holds that ended before the time line were not read. So a wait that began before counts
     from the begin of the time line on. If the known holds cover the part before, that counts too.
@@ -172,7 +180,8 @@ def holders_during(timed_wait: TimedWait, line: TimeLine) -> WaitHolders | None:
     for record in holds_during:
         if record.end_ns > from_ns:
             by_thread.setdefault(record.tid, []).append(record)
-    if not by_thread:
+    seen = seen_during(holds, max(from_ns, line.from_ns), to_ns)
+    if not by_thread and seen is None:
         return None
     # Of a wait that goes on, the newest scan is the end of both.
     has_open_end = not timed_wait.is_open and not line.is_sampled
@@ -186,6 +195,7 @@ def holders_during(timed_wait: TimedWait, line: TimeLine) -> WaitHolders | None:
         shares=tuple(sorted(shares, key=lambda share: (-share.held_ns, share.tid))),
         unrecorded_ns=to_ns - from_ns - _covered_ns(holds_during, from_ns, to_ns),
         is_estimate=line.is_sampled,
+        seen=seen,
     )
 
 

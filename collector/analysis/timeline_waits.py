@@ -54,6 +54,8 @@ def sample(snapshot: Snapshot, time_ns: int) -> ScanSample:
             for lock in snapshot.locks
             if lock.holder_activity is not None
         },
+        readers={lock.id: lock.readers for lock in snapshot.locks if lock.readers},
+        lock_waits={lock.id: (lock.wait_s, lock.idle_s) for lock in snapshot.locks if lock.wait_s},
     )
 
 
@@ -63,6 +65,8 @@ def _thread(thread: Thread) -> ThreadSample:
         state=_beside_waits(thread),
         wait=thread.waiting_for,
         holds=thread.holds,
+        contended_s=sum([s for kind, s in thread.wait_s.items() if kind in CONTENTION_KINDS]),
+        idle_s=sum([s for kind, s in thread.wait_s.items() if kind not in CONTENTION_KINDS]),
     )
 
 
@@ -146,7 +150,12 @@ def _timed_wait(scanned: _ScannedWait) -> TimedWait:
         site=wait.site,
         is_sampled=True,
     )
-    return TimedWait(record=record, idle=wait.idle, is_open=scanned.is_open)
+    return TimedWait(
+        record=record,
+        idle=wait.idle,
+        is_open=scanned.is_open,
+        is_lower_bound=wait.is_lower_bound,
+    )
 
 
 def join(records: Iterable[TimedWait], scanned: Iterable[TimedWait]) -> list[TimedWait]:

@@ -1,6 +1,6 @@
 """Builds the wait-for graph of one scan: what each wait requests, and from which threads.
 
-- A wait for a mutex, reader-writer lock, spin lock or once routine needs its holder to go on.
+- A wait for a mutex, rwlock, spin lock, once routine or RLock of Python needs its holder to go on.
 - A reader also needs the writers that go first.
 - A join needs the thread that is to end, a guard of C++ the known thread of its initialiser.
 - A wait for a semaphore or condition variable needs one of the threads that may post or signal it.
@@ -16,7 +16,7 @@ not contradict the list. A wait with a time limit ends by itself, so it blocks n
 No thread owns a semaphore. A semaphore counts as a lock under two conditions. Each post came from a
 thread that had got the semaphore. And the threads that got it account for all units of its first
 value. The library counts both anew in each life of a semaphore. If the library did not count calls
-for a time, the counts are not known. Then nothing certain follows from the counts.
+for a time, the counts are not known.
 """
 
 from __future__ import annotations
@@ -50,7 +50,6 @@ _MIN_POSTS = 3
 #: The same if the waiter itself has the unit, or a thread that ended. Such a wait looks like the
 #: wait for a message that a third thread sends.
 _MIN_POSTS_ALONE = 16
-
 #: locktop.h has no way to say that a wait has a time limit.
 MAY_GIVE_UP = "a wait for one of the program's own locks may give up by itself"
 MAY_SIGNAL = "another thread may still {verb} it; all threads that {have} done so are stuck"
@@ -213,7 +212,8 @@ class _GraphBuilder:
         return requests
 
     def _requests_of(self, tid: int, wait: Wait) -> Iterator[Request]:
-        if wait.kind in LISTED_KINDS:
+        is_rlock = wait.kind is Kind.SEM and wait.holder_seen and wait.lock in self._holders
+        if wait.kind in LISTED_KINDS or is_rlock:
             yield from self._lock_requests(tid, wait)
         elif self._initialisers.get(tid) in self.living:
             yield self._single(BlockReason.RUNS, wait.lock, self._initialisers[tid])

@@ -102,6 +102,15 @@ def obstacle(facts_: AccessFacts, to_trace: bool) -> Obstacle:
     return Obstacle.OTHER if to_trace or facts_.is_dumpable else Obstacle.UNDUMPABLE
 
 
+def forbids_tracing(pid: int) -> bool:
+    """Return whether the kernel would refuse to let us trace a process, without asking for that.
+
+    Raises:
+        OSError: the process has ended.
+    """
+    return obstacle(facts(pid), to_trace=True) is not Obstacle.OTHER
+
+
 def refusal(pid: int, owner: str, to_trace: bool, watched: bool = False) -> str:
     """Return the text after "process 7 (x) ...": the obstacle, then the remedy.
 

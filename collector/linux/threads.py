@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
 from msgspec import Struct
 
 from locktop.collector.linux import procfs, syscalls
+from locktop.collector.linux.sleep_clock import SleepClock
 from locktop.collector.linux.syscalls import SystemCall
 from locktop.collector.linux.thread_files import TaskRecord, ThreadFiles
 from locktop.collector.model import Switches
@@ -25,6 +26,9 @@ _NO_TID = 1 << 22  # PID_MAX_LIMIT (include/linux/threads.h)
 _SCHED: int = lib.LT_TASK_SCHED
 _DISK: int = lib.LT_TASK_DISK
 _ENDED = frozenset(b"ZX")
+_SLEEPS = "SD"
+#: Seconds between two reads. After more, a new sleep may have begun long before the second one.
+_MAX_GAP_S = 2.0
 
 
 class KernelThread(Struct, frozen=True, gc=False):
@@ -40,6 +44,10 @@ class KernelThread(Struct, frozen=True, gc=False):
     queued_ns: int = 0  # time in the queue for a CPU, up to the last time that the thread got one
     runs: int = 0  # how often the thread was put on a CPU
     disk_ticks: int | None = None  # waits for disks, clock ticks; None if the kernel does not count
+    #: When the first read showed the present counts, monotonic clock. While a thread sleeps its
+    #: counts stay the same, so it sleeps since then.
+    still_since_s: float = 0.0
+    is_still_longer: bool = False  # no read just before showed other counts
 
 
 class ThreadMoment(NamedTuple):
@@ -50,6 +58,21 @@ class ThreadMoment(NamedTuple):
     call: SystemCall | None
     #: ran_ns, queued_ns and runs of KernelThread. They stay the same while a thread sleeps.
     counts: tuple[int, int, int]
+
+
+class SleepBegin(NamedTuple):
+    """Since when a thread sleeps."""
+
+    since_s: float  # monotonic clock
+    is_lower_bound: bool  # the sleep may have begun long before
+
+
+class NotedSleep(NamedTuple):
+    """A sleep in samples."""
+
+    ran_ns: int
+    queued_ns: int
+    begin: SleepBegin
 
 
 #: A wait: a number that no other thread has (its tid may come back), and the number of the wait.
@@ -70,7 +93,12 @@ class KernelThreads:
         self._files = ThreadFiles(pid, share)
         self._disk_counts, self._all_disk_counts = procfs.counts_disk_waits()
         self._round = 0
+        self.locks_read_s = 0.0  # when the present scan read the locks, monotonic clock
+        self._read_at_s = 0.0  # of the last read(), monotonic clock
+        self._former_read_s = 0.0  # of the one before
+        self._noted_sleep: Callable[[int], NotedSleep | None] = lambda tid: None
         self._refused_until = 0.0  # time.monotonic()
+        self._clock = SleepClock()
         self.living: Collection[int] = ()  # at the last read(), in our own pid namespace
 
     def close(self) -> None:
@@ -86,6 +114,7 @@ class KernelThreads:
                 another wait, only the counts are read.
         """
         self._round += 1
+        self._former_read_s, self._read_at_s = self._read_at_s, time.monotonic()
         known_threads: dict[int, _Known] = {}
         # In another namespace, ids are looked up in the list.
         of_number = self._files.tids_by_number() if self._same_ids else (self._files.tids(), True)
@@ -172,6 +201,8 @@ class KernelThreads:
                     ran_ns=ran_ns,
                     queued_ns=queued_ns,
                     runs=runs,
+                    still_since_s=at_ns / 1e9,
+                    is_still_longer=self._is_after_gap(at_ns / 1e9),
                 ),
             )
         return rest
@@ -211,19 +242,62 @@ class KernelThreads:
             name, raw_name = before.name, before.raw_name  # one object for all scans
         else:
             name = clean(raw_name)
-        counted = raw.facts & _SCHED
+        counted, at_s = raw.facts & _SCHED, raw.at_ns / 1e9
+        still_since_s, is_still_longer = at_s, before is None or self._is_after_gap(at_s)
+        if before is not None and counted and _has_counts(before, raw):
+            still_since_s, is_still_longer = before.still_since_s, before.is_still_longer
         return KernelThread(
             name=name,
             state=chr(raw.state),
             # The same clock, but not cut to ticks.
             cpu_s=raw.ran_ns / 1e9 if counted and raw.runs else raw.cpu_ticks * procfs.CLOCK_TICK_S,
             raw_name=raw_name,
-            at_s=raw.at_ns / 1e9,
+            at_s=at_s,
             ran_ns=raw.ran_ns if counted else 0,
             queued_ns=raw.queued_ns if counted else 0,
             runs=raw.runs if counted else 0,
             disk_ticks=self._disk_ticks(raw) if self._disk_counts else None,
+            still_since_s=still_since_s,
+            is_still_longer=is_still_longer,
         )
+
+    def _is_after_gap(self, at_s: float) -> bool:
+        return at_s - self._former_read_s > _MAX_GAP_S
+
+    def note_sleeps(self, noted_sleep: Callable[[int], NotedSleep | None]) -> None:
+        """Take the sleeps of threads from samples; for callers that do not call read().
+
+        Args:
+            noted_sleep: returns the sleep of a thread by tid, None if it does not sleep.
+        """
+        self._noted_sleep = noted_sleep
+
+    def sleep_begin(
+        self, tid: int, counts: tuple[int, int, int] | None = None
+    ) -> SleepBegin | None:
+        """Return since when a thread sleeps, as far as reads before the last one show that.
+
+        A thread that slept before and after a scan read its locks has them at both times.
+
+        Args:
+            tid: a thread of the last read(), or of the samples.
+            counts: its present counts. None: those of the last read(), or of the samples.
+
+        Returns:
+            None if the thread ran since, or if the kernel does not count.
+        """
+        noted = self._noted_sleep(tid)
+        if noted is not None:
+            is_same = counts is None or counts[:2] == (noted.ran_ns, noted.queued_ns)
+            return noted.begin if is_same else None
+        _, task = self._last_threads.get(tid, (None, None))
+        if task is None or not task.runs or task.state not in _SLEEPS:
+            return None
+        if task.still_since_s >= self._read_at_s:
+            return None
+        if counts is not None and counts != (task.ran_ns, task.queued_ns, task.runs):
+            return None
+        return SleepBegin(task.still_since_s, task.is_still_longer)
 
     def _disk_ticks(self, raw: TaskRecord) -> int | None:
         if not raw.facts & _DISK:
@@ -297,6 +371,13 @@ class KernelThreads:
         The result is False if the kernel does not count.
         """
         return self._files.still_sleeps(self.kernel_tid(tid))
+
+    def asleep_since(self, tid: int) -> float | None:
+        """Return a moment since which a thread has slept (time.monotonic()); None: not known.
+
+        The caller checks afterwards that the thread has not run meanwhile.
+        """
+        return self._clock.asleep_since(self._pid, self.kernel_tid(tid))
 
     def sleeps_in(self, tid: int) -> str:
         """Return the kernel's function in which a thread sleeps, such as "futex_do_wait".
@@ -375,6 +456,11 @@ class KernelThreads:
         if raw is None:
             raise ProcessLookupError
         return raw.runs if raw.facts & _SCHED else 0
+
+
+def _has_counts(task: KernelThread, raw: TaskRecord) -> bool:
+    counts = task.runs, task.ran_ns, task.queued_ns
+    return task.runs > 0 and counts == (raw.runs, raw.ran_ns, raw.queued_ns)
 
 
 def _call(data: bytes) -> SystemCall | None:

@@ -71,6 +71,7 @@ class Taken(Struct, frozen=True, gc=False):
     duration_s: float | None  # seconds held, None where that was not measured
     shared: bool  # for reading
     wanted_by: tuple[int, ...]  # tids that wait for the lock
+    is_lower_bound: bool = False  # of duration_s
 
 
 class Member(Struct, frozen=True, gc=False):
@@ -125,3 +126,4 @@ class DeadlockReport(Struct, frozen=True, gc=False):
     #: Semaphore of the whole circle, with all its units taken and not posted: the threads that wait
     #: for it. Then no thread waits for one certain thread. Empty: another deadlock.
     waiters: tuple[int, ...] = ()
+    process_hangs: bool = False  # for certain, whatever the deadlock is

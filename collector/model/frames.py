@@ -13,7 +13,7 @@ from locktop.collector.model.stacks import Frame
 
 _WRAPPERS = (
     "std::", "__gthread", "__glibcxx_", "__gnu_cxx::", "boost::", "absl::", "AbslInternal",
-    "folly::", "tbb::",
+    "folly::", "tbb::", "core::ptr::drop_in_place", "core::mem::drop",
     "pthread_", "__pthread_", "___pthread_", "sem_", "__GI_",
     "runtime.futex", "runtime.note", "runtime.lock", "runtime.mPark",  # Go
 )  # fmt: skip

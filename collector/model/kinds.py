@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum
+from typing import Any
 
 from msgspec import Struct
 
@@ -46,6 +47,7 @@ class KindTraits(Struct, frozen=True, kw_only=True):
     orderable: bool  # threads acquire and release it, so the order of acquisitions can change
     owner_in_memory: bool  # the memory of the lock names the thread that owns it
     owner_unnamed: bool  # its holders list it, but its memory does not name them
+    holder_sought: bool  # no memory names all its holders: the code of threads tells probable ones
     owner_changes: bool  # another thread may become its owner while a waiter sleeps
     held_across_processes: bool  # a wait for a holder in another process is known
     for_threads: bool  # its waits are for threads that do not list a lock
@@ -61,6 +63,7 @@ class KindTraits(Struct, frozen=True, kw_only=True):
     must_be_asleep: bool  # a woken waiter shows the wait until it runs: only sleepers wait
     sleeps_for_ended: bool  # a wait for a thread that has ended is real only if the waiter sleeps
     wakes_at_release: bool  # its release wakes a waiter, if there is one
+    woken: bool  # a thread that wakes its waiters may have held it, and is charged with their waits
     same_requests: bool  # all its waiters have the same requests
     # These traits tell what is counted and named.
     uses_counted: bool  # the tool counts the uses of each thread while a thread waits for it
@@ -81,129 +84,58 @@ class KindTraits(Struct, frozen=True, kw_only=True):
         return self.owner_in_memory and not self.exclusive
 
 
-#: The traits of each kind. A new kind needs a row here, and one in ``LT_KIND_ROWS`` of the library.
-TRAITS: dict[Kind, KindTraits] = {
-    Kind.MUTEX: KindTraits(
-        contention=True, exclusive=True, signal_word="",
-        listed=True, held_with_records=True, used_as_lock=True, orderable=True,
-        owner_in_memory=True, owner_unnamed=False, owner_changes=True,
-        held_across_processes=True, for_threads=False, blocked_unlisted=False,
-        spins=False, event=False, inner=False, composite=False,
-        may_give_up=False, takes_turns=False,
-        posted_by_handlers=False, must_be_asleep=False,
-        sleeps_for_ended=True, wakes_at_release=True, same_requests=False,
-        uses_counted=False, has_lives=False, reserved=True, forgotten=True,
-        named_by_stack=False, interpreter_lock=False,
-    ),
-    Kind.RWLOCK: KindTraits(
-        contention=True, exclusive=False, signal_word="",
-        listed=True, held_with_records=True, used_as_lock=True, orderable=True,
-        owner_in_memory=True, owner_unnamed=False, owner_changes=True,
-        held_across_processes=True, for_threads=False, blocked_unlisted=False,
-        spins=False, event=False, inner=False, composite=False,
-        may_give_up=False, takes_turns=True,
-        posted_by_handlers=False, must_be_asleep=False,
-        sleeps_for_ended=True, wakes_at_release=True, same_requests=False,
-        uses_counted=False, has_lives=False, reserved=True, forgotten=False,
-        named_by_stack=False, interpreter_lock=False,
-    ),
-    Kind.SPIN: KindTraits(
-        contention=True, exclusive=True, signal_word="",
-        listed=True, held_with_records=True, used_as_lock=True, orderable=True,
-        owner_in_memory=False, owner_unnamed=True, owner_changes=False,
-        held_across_processes=False, for_threads=False, blocked_unlisted=False,
-        spins=True, event=False, inner=False, composite=False,
-        may_give_up=False, takes_turns=False,
-        posted_by_handlers=False, must_be_asleep=False,
-        sleeps_for_ended=False, wakes_at_release=False, same_requests=False,
-        uses_counted=False, has_lives=False, reserved=True, forgotten=False,
-        named_by_stack=False, interpreter_lock=False,
-    ),
-    Kind.SEM: KindTraits(
-        contention=False, exclusive=False, signal_word="posted",
-        listed=False, held_with_records=False, used_as_lock=True, orderable=True,
-        owner_in_memory=False, owner_unnamed=False, owner_changes=False,
-        held_across_processes=False, for_threads=False, blocked_unlisted=True,
-        spins=False, event=False, inner=True, composite=False,
-        may_give_up=False, takes_turns=False,
-        posted_by_handlers=True, must_be_asleep=True,
-        sleeps_for_ended=False, wakes_at_release=True, same_requests=True,
-        uses_counted=True, has_lives=True, reserved=True, forgotten=False,
-        named_by_stack=True, interpreter_lock=False,
-    ),
-    Kind.COND: KindTraits(
-        contention=False, exclusive=False, signal_word="signalled",
-        listed=False, held_with_records=False, used_as_lock=False, orderable=False,
-        owner_in_memory=False, owner_unnamed=False, owner_changes=False,
-        held_across_processes=False, for_threads=False, blocked_unlisted=False,
-        spins=False, event=True, inner=True, composite=False,
-        may_give_up=False, takes_turns=False,
-        posted_by_handlers=False, must_be_asleep=True,
-        sleeps_for_ended=False, wakes_at_release=False, same_requests=True,
-        uses_counted=True, has_lives=False, reserved=False, forgotten=False,
-        named_by_stack=False, interpreter_lock=True,
-    ),
-    Kind.BARRIER: KindTraits(
-        contention=False, exclusive=False, signal_word="",
-        listed=False, held_with_records=False, used_as_lock=False, orderable=False,
-        owner_in_memory=False, owner_unnamed=False, owner_changes=False,
-        held_across_processes=False, for_threads=True, blocked_unlisted=True,
-        spins=False, event=True, inner=False, composite=False,
-        may_give_up=False, takes_turns=False,
-        posted_by_handlers=False, must_be_asleep=True,
-        sleeps_for_ended=False, wakes_at_release=False, same_requests=True,
-        uses_counted=True, has_lives=False, reserved=False, forgotten=True,
-        named_by_stack=False, interpreter_lock=False,
-    ),
-    Kind.JOIN: KindTraits(
-        contention=False, exclusive=False, signal_word="",
-        listed=False, held_with_records=False, used_as_lock=False, orderable=False,
-        owner_in_memory=False, owner_unnamed=False, owner_changes=False,
-        held_across_processes=False, for_threads=True, blocked_unlisted=True,
-        spins=False, event=True, inner=False, composite=False,
-        may_give_up=False, takes_turns=False,
-        posted_by_handlers=False, must_be_asleep=True,
-        sleeps_for_ended=False, wakes_at_release=False, same_requests=False,
-        uses_counted=False, has_lives=False, reserved=False, forgotten=True,
-        named_by_stack=False, interpreter_lock=False,
-    ),
-    Kind.ONCE: KindTraits(
-        contention=True, exclusive=False, signal_word="",
-        listed=True, held_with_records=False, used_as_lock=False, orderable=True,
-        owner_in_memory=False, owner_unnamed=True, owner_changes=True,
-        held_across_processes=False, for_threads=True, blocked_unlisted=True,
-        spins=False, event=False, inner=False, composite=False,
-        may_give_up=False, takes_turns=False,
-        posted_by_handlers=False, must_be_asleep=False,
-        sleeps_for_ended=True, wakes_at_release=False, same_requests=False,
-        uses_counted=False, has_lives=False, reserved=False, forgotten=False,
-        named_by_stack=False, interpreter_lock=False,
-    ),
-    Kind.FUTEX: KindTraits(
-        contention=False, exclusive=False, signal_word="",
-        listed=False, held_with_records=False, used_as_lock=False, orderable=False,
-        owner_in_memory=False, owner_unnamed=False, owner_changes=True,
-        held_across_processes=False, for_threads=False, blocked_unlisted=False,
-        spins=False, event=False, inner=True, composite=False,
-        may_give_up=False, takes_turns=False,
-        posted_by_handlers=False, must_be_asleep=False,
-        sleeps_for_ended=False, wakes_at_release=False, same_requests=False,
-        uses_counted=False, has_lives=False, reserved=True, forgotten=True,
-        named_by_stack=True, interpreter_lock=True,
-    ),
-    Kind.CUSTOM: KindTraits(
-        contention=True, exclusive=False, signal_word="",
-        listed=True, held_with_records=True, used_as_lock=True, orderable=True,
-        owner_in_memory=False, owner_unnamed=False, owner_changes=False,
-        held_across_processes=False, for_threads=False, blocked_unlisted=False,
-        spins=True, event=False, inner=False, composite=True,
-        may_give_up=True, takes_turns=False,
-        posted_by_handlers=False, must_be_asleep=False,
-        sleeps_for_ended=False, wakes_at_release=False, same_requests=False,
-        uses_counted=False, has_lives=False, reserved=False, forgotten=False,
-        named_by_stack=False, interpreter_lock=False,
-    ),
-}  # fmt: skip
+#: The traits of each kind: "x" if a kind has one, "." if not. A new kind needs a column here, and a
+#: row in ``LT_KIND_ROWS`` of the library. Of ``signal_word`` the table has the word itself.
+_TABLE = """
+                       MUTEX RWLOCK SPIN SEM    COND      BARRIER JOIN ONCE FUTEX CUSTOM
+contention             x     x      x    .      .         .       .    x    .     x
+exclusive              x     .      x    .      .         .       .    .    .     .
+signal_word            .     .      .    posted signalled .       .    .    .     .
+listed                 x     x      x    .      .         .       .    x    .     x
+held_with_records      x     x      x    .      .         .       .    .    .     x
+used_as_lock           x     x      x    x      .         .       .    .    .     x
+orderable              x     x      x    x      .         .       .    x    .     x
+owner_in_memory        x     x      .    .      .         .       .    .    .     .
+owner_unnamed          .     .      x    .      .         .       .    x    .     .
+holder_sought          .     x      .    .      .         .       .    .    x     .
+owner_changes          x     x      .    .      .         .       .    x    x     .
+held_across_processes  x     x      .    .      .         .       .    .    .     .
+for_threads            .     .      .    .      .         x       x    x    .     .
+blocked_unlisted       .     .      .    x      .         x       x    x    .     .
+spins                  .     .      x    .      .         .       .    .    .     x
+event                  .     .      .    .      x         x       x    .    .     .
+inner                  .     .      .    x      x         .       .    .    x     .
+composite              .     .      .    .      .         .       .    .    .     x
+may_give_up            .     .      .    .      .         .       .    .    .     x
+takes_turns            .     x      .    .      .         .       .    .    .     .
+posted_by_handlers     .     .      .    x      .         .       .    .    .     .
+must_be_asleep         .     .      .    x      x         x       x    .    .     .
+sleeps_for_ended       x     x      .    .      .         .       .    x    .     .
+wakes_at_release       x     x      .    x      .         .       .    .    .     .
+woken                  .     .      .    .      .         .       .    .    x     .
+same_requests          .     .      .    x      x         x       .    .    .     .
+uses_counted           .     .      .    x      x         x       .    .    .     .
+has_lives              .     .      .    x      .         .       .    .    .     .
+reserved               x     x      x    x      .         .       .    .    x     .
+forgotten              x     .      .    .      .         x       x    .    x     .
+named_by_stack         .     .      .    x      .         .       .    .    x     .
+interpreter_lock       .     .      .    .      x         .       .    .    x     .
+"""
+
+
+def _traits_by_kind() -> dict[Kind, KindTraits]:
+    head, *rows = [line.split() for line in _TABLE.strip().splitlines()]
+    traits: dict[Kind, dict[str, Any]] = {Kind[name]: {} for name in head}
+    for trait, *cells in rows:
+        for by_name, cell in zip(traits.values(), cells, strict=True):
+            if trait == "signal_word":
+                by_name[trait] = cell.strip(".")
+            else:
+                by_name[trait] = {"x": True, ".": False}[cell]
+    return {kind: KindTraits(**by_name) for kind, by_name in traits.items()}
+
+
+TRAITS = _traits_by_kind()
 
 
 def kinds_with(has: Callable[[KindTraits], bool]) -> frozenset[Kind]:
@@ -214,6 +146,7 @@ def kinds_with(has: Callable[[KindTraits], bool]) -> frozenset[Kind]:
 # A scan looks up kinds thousands of times, so modules use these sets and not the table.
 CONTENTION_KINDS = kinds_with(lambda traits: traits.contention)
 SIGNALLED_KINDS = kinds_with(lambda traits: traits.signalled)
+WOKEN_KINDS = kinds_with(lambda traits: traits.woken)
 EXCLUSIVE_KINDS = kinds_with(lambda traits: traits.exclusive)
 LISTED_KINDS = kinds_with(lambda traits: traits.listed)
 HELD_KINDS = kinds_with(lambda traits: traits.held_with_records)
@@ -238,6 +171,7 @@ USES_COUNTED_KINDS = kinds_with(lambda traits: traits.uses_counted)
 LIVES_KINDS = kinds_with(lambda traits: traits.has_lives)
 FORGOTTEN_KINDS = kinds_with(lambda traits: traits.forgotten)
 NAMED_BY_STACK_KINDS = kinds_with(lambda traits: traits.named_by_stack)
+HOLDER_SOUGHT_KINDS = kinds_with(lambda traits: traits.holder_sought)
 INTERPRETER_LOCK_KINDS = kinds_with(lambda traits: traits.interpreter_lock)
 
 
@@ -245,6 +179,7 @@ class BlockReason(StrEnum):
     """Why a thread blocks another one. The value is the word in JSON."""
 
     HELD = "held"  # it holds the lock
+    PROBABLY_HELD = "probably_held"  # it probably holds the lock, see ProbableHolder
     BEHIND = "behind"  # it waits to write and goes first; it does not hold the lock yet
     GOT = "got"  # semaphore: it acquired the semaphore and has not posted it
     RUNS = "runs"  # once: it runs the routine
@@ -254,6 +189,17 @@ class BlockReason(StrEnum):
     ABANDONED = "abandoned"  # it ended while it held the lock
     #: semaphore: a thread of the parent had acquired it at the fork; it alone may have done so too
     AT_FORK = "at_fork"
+
+
+class HolderEvidence(StrEnum):
+    """Why a thread probably holds a lock that names no holder."""
+
+    #: the code of the thread goes on to release the lock, and need not take it before
+    GUARD = "guard"
+    #: the thread was the last that got the lock after a wait, and has woken no waiter since
+    WAKER = "waker"
+    #: the thread is in a block of Python that releases the lock at its end
+    PYTHON = "python"
 
 
 class ThreadState(StrEnum):
@@ -312,13 +258,19 @@ class PatternName(StrEnum):
     LONG_HOLD = "long_hold"  # a hold with a system call inside
     FALSE_IDLE = "false_idle"  # idle threads, while their producer waits for a lock
     OVERSUBSCRIBED = "oversubscribed"  # more threads than CPUs
+    CPU_STARVED = "cpu_starved"  # the lock is free, and the next thread has no CPU
     HIGH_RATE = "high_rate"  # acquired very often, without contention
     NO_SIGNAL = "no_signal"  # long waits for a condition that no signal has reached
 
     @property
     def words(self) -> str:
         """The name with blanks, for sentences."""
-        return self.value.replace("_", " ")
+        return self.value.replace("_", " ").replace("cpu", "CPU")
+
+    @property
+    def heading(self) -> str:
+        """The name at the begin of a line."""
+        return self.words[0].upper() + self.words[1:]
 
 
 class RootKind(StrEnum):

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from locktop.collector.model.histograms import KeptHistogram, percentile_s
-from locktop.collector.model.inside import LockInside
-from locktop.collector.model.kinds import CONTENTION_KINDS, LIVES_KINDS, Kind
+from locktop.collector.model.kinds import CONTENTION_KINDS, LIVES_KINDS, HolderEvidence, Kind
 from locktop.collector.model.lock_figures import LockFigures
 from locktop.collector.model.threads import LockUse, TakenUnits, ThreadActivity
 
@@ -44,6 +43,14 @@ class WaitPart(Struct, frozen=True, gc=False):
     stack: int
     wait_s: float  # an estimate if the waits are divided
     count: int | None  # waits that ended; None: samples tell nothing of this number
+
+
+class ProbableHolder(Struct, frozen=True, gc=False):
+    """A thread that probably holds a lock. No deadlock through such a thread is certain."""
+
+    tid: int
+    evidence: HolderEvidence
+    site: int  # return address in the function that shows it; 0: none
 
 
 class Blame(Struct, frozen=True, gc=False):
@@ -227,6 +234,9 @@ class Lock(LockFigures, frozen=True, gc=False):
     used_as_lock: bool = False
     #: semaphore: who took its units; None: not all units are taken, or it is not known
     taken_units: TakenUnits | None = None
+    #: reader-writer lock without the library: how many threads have it to read. Their ids are not
+    #: known, so they are no ``holders``. 0: none, or not known
+    readers: int = 0
     idle: bool = False  # all known waits were for work
     wait_error_s: float = 0.0  # sampled: one standard deviation of ``wait_s``, in seconds
     holder_activity: ThreadActivity | None = (
@@ -234,11 +244,12 @@ class Lock(LockFigures, frozen=True, gc=False):
     )
     wait_max_is_bound: bool = False  # ``wait_max_s`` is an upper bound: of a part of the time
     type: str = ""  # futex: the type by the functions of its waiters, as "Rust Mutex"
-    inside: LockInside | None = None  # None: no samples are taken, or no sample
     #: The waits in ``contended`` and the holds in ``hold_timed`` by length. None: there was none,
     #: or the source does not measure them.
     wait_histogram: KeptHistogram | None = None
     hold_histogram: KeptHistogram | None = None
+    #: threads wait, no holder is known, and these probably hold the lock
+    holders_probable: tuple[ProbableHolder, ...] = ()
 
     @property
     def is_of_loader(self) -> bool:
@@ -286,7 +297,9 @@ class Lock(LockFigures, frozen=True, gc=False):
 
         None if holders are not charged: of a sampled lock, or of a kind without holders.
         """
-        if self.acquisitions is None or self.kind not in CONTENTION_KINDS:
+        if self.acquisitions is None:
+            return None
+        if self.kind not in CONTENTION_KINDS and not self.blame:
             return None
         if not self.blame:
             return None if self.wait_s else 0.0

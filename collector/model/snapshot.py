@@ -18,10 +18,15 @@ from locktop.collector.model.findings import (
     OrderEdge,
     Pattern,
 )
-from locktop.collector.model.inside import InsideProfile
 from locktop.collector.model.locks import Lock, blamed_sites
 from locktop.collector.model.stacks import Frame
-from locktop.collector.model.threads import Thread, ThreadElsewhere, UnitTaker, UnobservedWait
+from locktop.collector.model.threads import (
+    ChildWaits,
+    Thread,
+    ThreadElsewhere,
+    UnitTaker,
+    UnobservedWait,
+)
 
 #: A bound for readers of a stranger's snapshot: a map takes many times the bytes that it came in.
 _FEW = Meta(max_length=1 << 20)
@@ -84,6 +89,8 @@ class Contents(Struct):
     unobserved_waits: tuple[UnobservedWait, ...] = ()
     #: Holders of locks in shared memory that are threads of other processes, in order of tid.
     threads_elsewhere: tuple[ThreadElsewhere, ...] = ()
+    #: Children with waits, the longest first, if the process itself has none.
+    waiting_children: tuple[ChildWaits, ...] = ()
     locks_left_out: int = 0  # known uncontended locks that are not in ``locks``
     names_left: int = 0  # names that are still being read, or were not read in time
     #: Libraries that the program is known to have unloaded: their addresses may have other code.
@@ -106,7 +113,6 @@ class Contents(Struct):
     recent_thread_waits: Annotated[Mapping[int, tuple[float, ...]], _FEW] = msgspec.field(
         default_factory=dict
     )
-    inside: InsideProfile | None = None  # None: no samples are taken
     #: The parts of extensions by their names. SnapshotSection has their types (extension/parts.py).
     sections: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
@@ -141,25 +147,20 @@ class Contents(Struct):
         ids.update(misuse.stack for misuse in self.misuses)
         ids.update(edge.stack for edge in self._order_edges())
         ids.update(wait.stack for wait in self.unobserved_waits)
-        ids.update(
-            entry.stack for lock in self.locks if lock.inside for entry in lock.inside.stacks
-        )
         ids.update(taker.stack for taker in self._unit_takers())
         ids.discard(0)
         return ids
 
     def site_ids(self) -> set[int]:
-        """Return all call sites (return addresses) that the contents refer to."""
+        """Return the call sites (return addresses) that the contents but for sections refer to."""
         sites = {held.site for thread in self.threads for held in thread.holds}
         sites.update(thread.waiting_for.site for thread in self.threads if thread.waiting_for)
         sites.update(*[blamed_sites(lock.blame) for lock in self.locks if lock.blame])
         sites.update(event.site for event in self.events)
         sites.update(edge.site for deadlock in self.deadlocks for edge in deadlock.cycle)
         sites.update(edge.site for edge in self._order_edges())
-        sites.update(
-            entry.site for lock in self.locks if lock.inside for entry in lock.inside.stacks
-        )
         sites.update(taker.site for taker in self._unit_takers())
+        sites.update(holder.site for lock in self.locks for holder in lock.holders_probable)
         sites.discard(0)
         return sites
 

@@ -42,6 +42,15 @@ class ThreadElsewhere(Struct, frozen=True, gc=False):
     waits: bool = False  # for a futex, without a time limit: maybe for the watched process
 
 
+class ChildWaits(Struct, frozen=True, gc=False):
+    """A child of the watched process, or a child of one, whose threads wait for locks."""
+
+    pid: int  # in locktop's own pid namespace
+    comm: str
+    waiting: int  # number of threads
+    longest_s: float  # lower bound of the longest of these waits
+
+
 class UnobservedWait(Struct, frozen=True, gc=False):
     """A wait in a futex call that the kernel shows and the library does not observe.
 
@@ -103,9 +112,10 @@ class Held(Struct, frozen=True, gc=False):
 
     lock: int  # id
     site: int  # return address of the acquiring call
-    duration_s: float | None  # seconds held; None: this hold is not timed
+    duration_s: float | None  # seconds held; None: not known
     depth: int = 0  # recursive acquisitions beyond the first
     shared: bool = False
+    is_lower_bound: bool = False  # ``duration_s``: the hold is not timed, see analysis/hold_bounds
 
 
 class TimeSplit(Struct, frozen=True, gc=False):

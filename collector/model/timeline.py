@@ -35,22 +35,33 @@ class LaneSpan(Struct, frozen=True, gc=False):
     lock: int = 0  # id of the lock that the thread waits for or holds; 0: none
 
 
+class CountedSpan(Struct, frozen=True, gc=False):
+    """The time between two scans, of which the sums are known from counters, and no single wait."""
+
+    from_ns: int
+    to_ns: int  # exclusive
+    #: Nanoseconds by state, and by the lock that is waited for; 0: which lock is not known.
+    sums: Mapping[tuple[LaneState, int], int]
+
+
 class TimedWait(Struct, frozen=True, gc=False):
     """A wait on a time line."""
 
     record: WaitRecord
     idle: bool  # for work
     is_open: bool = False  # the newest scan showed the wait: its end is unknown
+    is_lower_bound: bool = False  # the wait had begun before the first scan that showed it
 
 
 class Lane(Struct, frozen=True):
-    """One thread. The spans lie side by side and fill the time of the time line."""
+    """One thread. The spans lie side by side; with the counted spans they fill the time line."""
 
     tid: int
     name: str
     spans: tuple[LaneSpan, ...]
     waits: tuple[TimedWait, ...]  # in order of their begin
     wait_ns: int  # sum of the spans that wait
+    counted: tuple[CountedSpan, ...] = ()  # the time that is in no span, the oldest first
 
 
 class Flow(Struct, frozen=True, gc=False):
@@ -63,6 +74,14 @@ class Flow(Struct, frozen=True, gc=False):
     woken_ns: int  # the wait of ``to_tid`` was over
 
 
+class HolderSight(Struct, frozen=True, gc=False):
+    """The holders of a lock in one scan."""
+
+    time_ns: int
+    tids: tuple[int, ...]  # (): readers whose ids are not known
+    are_readers: bool
+
+
 class LockHolds(Struct, frozen=True):
     """The known holds of a lock: from ring records, and from scans that showed a hold."""
 
@@ -70,6 +89,8 @@ class LockHolds(Struct, frozen=True):
     #: For each record, the latest end of that record and of those before it.
     latest_end_ns: tuple[int, ...]
     activities: tuple[tuple[int, ThreadActivity], ...]  # of holders, with the time of the scan
+    sights: tuple[HolderSight, ...] = ()  # the scans that show a holder, the oldest first
+    scan_times: tuple[int, ...] = ()  # of all scans
 
 
 class HoldShare(Struct, frozen=True, gc=False):
@@ -83,6 +104,15 @@ class HoldShare(Struct, frozen=True, gc=False):
     activity: ThreadActivity | None = None  # what the thread did in the hold, by the last scan
 
 
+class HoldersSeen(Struct, frozen=True, gc=False):
+    """The holders of a lock that the scans during a wait show."""
+
+    scans: int  # number of these scans
+    held: int  # number of the scans that show a holder
+    tids: tuple[int, ...]  # who had the lock in most scans comes first; (): not known
+    are_readers: bool  # all of them
+
+
 class WaitHolders(Struct, frozen=True):
     """The threads that had the lock during a wait."""
 
@@ -91,6 +121,7 @@ class WaitHolders(Struct, frozen=True):
     shares: tuple[HoldShare, ...]  # the largest first; readers may have a lock together
     unrecorded_ns: int  # the part of ``wait_ns`` without a known hold
     is_estimate: bool = False  # from samples
+    seen: HoldersSeen | None = None  # None: no scan of that time shows a holder
 
 
 class TimeLine(Struct, frozen=True):
@@ -105,6 +136,8 @@ class TimeLine(Struct, frozen=True):
     snapshot: Snapshot
     lost_records: int = 0  # ring records of the span that are known to be lost
     holds: Mapping[int, LockHolds] = {}  # by id, of the locks with waits in contention
+    #: Parts with too many or too many lost records: what all threads waited for each lock.
+    counted: tuple[CountedSpan, ...] = ()
 
 
 class Window(Struct, frozen=True, gc=False):
@@ -152,6 +185,8 @@ class ThreadSample(Struct, frozen=True):
     state: LaneState  # without waits and holds
     wait: Wait | None
     holds: tuple[Held, ...]
+    contended_s: float = 0.0  # waited in contention since the thread began
+    idle_s: float = 0.0  # waited for work since then
 
 
 class ScanSample(Struct, frozen=True):
@@ -163,3 +198,6 @@ class ScanSample(Struct, frozen=True):
     threads: Mapping[int, ThreadSample]  # the living threads by tid
     is_first: bool = False  # the scans before are of another sender of a stream
     activities: Mapping[int, ThreadActivity] = {}  # of a holder, by lock
+    readers: Mapping[int, int] = {}  # by lock: number of readers whose ids are not known
+    #: By lock: seconds that all threads waited since the process started, and of these the idle.
+    lock_waits: Mapping[int, tuple[float, float]] = {}

@@ -12,6 +12,7 @@ from msgspec import Struct
 from locktop.collector import native
 from locktop.collector.errors import LocktopError, reason_of
 from locktop.collector.linux import procfs, ptrace_access
+from locktop.collector.linux.command_line import program_words
 from locktop.collector.linux.target import Target, check_proc, find_process, user_name
 from locktop.collector.sanitize import clean
 from locktop.collector.shm import layout
@@ -294,6 +295,7 @@ class Candidate(Struct, frozen=True):
     pid: int
     comm: str
     cmdline: str
+    command: str  # the script or program, without the path of an interpreter, and its arguments
     user: str
     threads: int
     preloaded: bool
@@ -325,12 +327,9 @@ def _candidate(pid: int) -> Candidate | None:
         pid=pid,
         comm=target.comm,
         cmdline=" ".join(arguments),
-        user=_short_user(target.uid),
+        command=" ".join(program_words(arguments)).strip(),
+        user=user_name(target.uid).partition(" (")[0],
         threads=threads,
         preloaded=not why,
         why=why,
     )
-
-
-def _short_user(uid: int) -> str:
-    return user_name(uid).partition(" (")[0]

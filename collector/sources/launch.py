@@ -51,13 +51,12 @@ def _installed_path(kind: str, name: str) -> Path:
     raise LocktopError(f"{name} is missing from this installation; install locktop again")
 
 
-def preload_environment(level: str | None = None) -> dict[str, str]:
+def preload_environment(level: str | None = None, preloaded: str | None = None) -> dict[str, str]:
     """Return the variables that make a program load the library, beside the present ones.
-
-    The present content of LD_PRELOAD is kept.
 
     Args:
         level: one of levels.NAMES; None: the library's default.
+        preloaded: what LD_PRELOAD keeps; None: its present content.
 
     Raises:
         LocktopError: there is no such level, or LD_PRELOAD cannot hold the library's path.
@@ -67,7 +66,9 @@ def preload_environment(level: str | None = None) -> dict[str, str]:
         raise LocktopError(
             f"the library's path has a blank or a colon, which LD_PRELOAD cannot hold: {path}"
         )
-    others = os.environ.get("LD_PRELOAD", "").replace(":", " ").split()
+    if preloaded is None:
+        preloaded = os.environ.get("LD_PRELOAD", "")
+    others = preloaded.replace(":", " ").split()
     environment = {"LD_PRELOAD": ":".join([path, *(name for name in others if name != path)])}
     if level is not None:
         if level not in levels.NAMES:

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
@@ -37,6 +38,7 @@ class LaunchedProgram:
         output: str | None = None,
         keep: bool = False,
         ends_with_screen: bool = False,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         """Args:
         program: the file to run.
@@ -45,10 +47,13 @@ class LaunchedProgram:
         output: path of a new file, os.devnull, or None for a temporary file.
         keep: whether the program goes on after ``with``.
         ends_with_screen: whether SIGHUP, a lost terminal, ends the program.
+        environment: further variables, beside those of locktop itself.
         """
         self._program = program
         self._command = command
-        self._environment = {**os.environ, **launch.preload_environment(level)}
+        variables = {**os.environ, **(environment or {})}
+        preloaded = variables.get("LD_PRELOAD", "")
+        self._environment = {**variables, **launch.preload_environment(level, preloaded)}
         self._wanted_output = output
         self._keep = keep
         self._ends_with_screen = ends_with_screen
@@ -78,6 +83,8 @@ class LaunchedProgram:
         """
         self._log, self.output = _open_output(self._command[0], self._wanted_output)
         self._handlers = self._handle_end_signals()
+        # Ctrl-C too waits until the process id is known.
+        on_ctrl_c = self._handle(signal.SIGINT)
         try:
             self._process = subprocess.Popen(
                 self._command,
@@ -90,15 +97,19 @@ class LaunchedProgram:
                 start_new_session=True,
             )
         except OSError as error:
-            self._restore_handlers()
+            _restore(on_ctrl_c)
+            _restore(self._handlers)
             self._close_output()
             raise LocktopError(f"cannot start {self._program}: {reason_of(error)}") from None
         try:
+            _restore(on_ctrl_c)
             self._may_leave = True
+            if self._end_signal == signal.SIGINT:
+                raise KeyboardInterrupt
             if self._end_signal is not None:
                 self.on_end_signal(self._end_signal)
                 raise SystemExit(128 + self._end_signal)
-        except SystemExit:
+        except (SystemExit, KeyboardInterrupt):
             self.__exit__()
             raise
         return self
@@ -106,7 +117,7 @@ class LaunchedProgram:
     def __exit__(self, *_: object) -> None:
         """End the program, unless it is to be kept."""
         self._end_unless_kept()
-        self._restore_handlers()
+        _restore(self._handlers)
         self._close_output()
 
     def leave_running(self) -> None:
@@ -152,10 +163,16 @@ class LaunchedProgram:
                     raise
             if self._ended_within(_ATTACH_EVERY_S):
                 break
-        raise EndedEarlyError(
-            f"{self._command[0]} {_how_ended(self._process.returncode)} before the first "
-            f"scan{self._output_end()}"
-        )
+        raise EndedEarlyError(self.ending("before the first scan"))
+
+    def ending(self, when: str = "") -> str:
+        """Return how the program has ended, with the last line of its output, if any.
+
+        Args:
+            when: further words: ``in run 3``.
+        """
+        ending = _how_ended(self._process.returncode)
+        return f"{self._command[0]} {ending}{' ' * bool(when)}{when}{self._output_end()}"
 
     def messages(self) -> list[str]:
         """Return the messages for the user at the end, one line each."""
@@ -211,13 +228,15 @@ class LaunchedProgram:
         The screen handles such signals itself, but only once it is there. Returns the handlers
         before.
         """
-        before: dict[int, Any] = {}
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            handler = signal.getsignal(number)
-            if handler is not signal.SIG_IGN:
-                before[number] = handler
-                signal.signal(number, self._leave)
-        return before
+        return self._handle(signal.SIGTERM) | self._handle(signal.SIGHUP)
+
+    def _handle(self, number: int) -> dict[int, Any]:
+        """Leave on a signal, unless it is ignored. Returns the handler before."""
+        handler = signal.getsignal(number)
+        if handler is signal.SIG_IGN:
+            return {}
+        signal.signal(number, self._leave)
+        return {number: handler}
 
     def _leave(self, number: int, _: object) -> None:
         # Not while the program starts: it might run already before its process id is known.
@@ -227,10 +246,6 @@ class LaunchedProgram:
             # End the program here: the exception may hit __exit__ and interrupt it.
             self._end_unless_kept()
             raise SystemExit(128 + number)
-
-    def _restore_handlers(self) -> None:
-        for number, handler in self._handlers.items():
-            signal.signal(number, handler)
 
     def _close_output(self) -> None:
         self._log.close()
@@ -253,6 +268,11 @@ def _open_output(name: str, output: str | None) -> tuple[IO[bytes], Path]:
         return open(output, "wb" if output == os.devnull else "xb"), Path(output)
     except FileExistsError:
         raise LocktopError(f"{output} exists; give --output a new file") from None
+
+
+def _restore(handlers: Mapping[int, Any]) -> None:
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
 
 
 def _how_ended(code: int) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
+
+from locktop.collector.errors import LocktopError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -110,8 +112,6 @@ class AllRecorded:
 
     def end(self) -> None:
         """Set the level before again, and read the level. Never raises LocktopError."""
-        from locktop.collector.errors import LocktopError
-
         if self._claim is not None:
             self._claim.put_back()
             with suppress(LocktopError, OSError):
@@ -127,8 +127,5 @@ def opened_memory(pid: int) -> Iterator[tuple[Target, SharedMemory]]:
     from locktop.collector.sources import discover
 
     target = find_process(pid)
-    memory = discover.open_memory(target)
-    try:
+    with closing(discover.open_memory(target)) as memory:
         yield target, memory
-    finally:
-        memory.close()

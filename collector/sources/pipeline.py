@@ -14,28 +14,23 @@ from contextlib import nullcontext
 from functools import partial
 from typing import ClassVar, NamedTuple
 
-from msgspec import Struct
-
 from locktop.collector.analysis import (
     contention_patterns,
     guarded_initialisers,
     joins_under_locks,
     message_waits,
+    probable_deadlocks,
 )
-from locktop.collector.analysis.idle.classifier import Classifier
+from locktop.collector.analysis.hold_bounds import HoldKey
 from locktop.collector.analysis.recent_waits import RecentWaits
 from locktop.collector.extension.discovery import extensions
 from locktop.collector.extension.parts import Extension
 from locktop.collector.model import Draft, Frame, Snapshot
-from locktop.collector.model.kinds import INTERPRETER_LOCK_KINDS
 from locktop.collector.render.words import patterns
-from locktop.collector.sources.probes.holder_activity import HolderProbe
-from locktop.collector.sources.probes.native_stacks import NativeStacks
-from locktop.collector.sources.probes.python_stacks import PythonStacks, WaitKeys
-from locktop.collector.sources.probes.python_thread_names import PythonThreadNames
+from locktop.collector.sources.probe_set import Probes, StackBudgets
+from locktop.collector.sources.probes.hang_probe import gil_waiters
+from locktop.collector.sources.probes.python_stacks import WaitKeys
 from locktop.collector.sources.watched_process import WatchedProcess
-from locktop.collector.symbols.python.interpreter import waits_for_interpreter
-from locktop.collector.symbols.resolver import Resolver
 
 
 class Stage(NamedTuple):
@@ -97,13 +92,22 @@ OBSERVE = (
     Stage(
         lambda scan: scan.classify_waits(), "contention is what is left when idle waits are known"
     ),
+    Stage(lambda scan: scan.find_wakers(), "the types of the futexes tell which are locks"),
     Stage(
         lambda scan: scan.find_semaphore_owners(),
         "needs to know which semaphores are used as locks",
     ),
     Stage(
+        lambda scan: scan.find_unnamed_holders(),
+        "needs names of functions, types of futexes, and to know which waits are idle",
+    ),
+    Stage(
+        lambda scan: scan.bound_holds(),
+        "needs the holders of semaphores; deadlocks and patterns say how long holds last",
+    ),
+    Stage(
         lambda scan: scan.find_possible_deadlocks(),
-        "goes by names of functions and by holders of semaphores",
+        "goes by names of functions, by holders of semaphores and by probable holders",
     ),
 )
 #: Stages that query the kernel about the observed threads, unless the process has ended.
@@ -147,26 +151,6 @@ _NAMES_LEFT = (
 )
 
 
-class Probes(Struct, frozen=True):
-    """The probes that both sources use for the program that the process executes now."""
-
-    resolver: Resolver
-    native_stacks: NativeStacks
-    python: PythonStacks
-    thread_names: PythonThreadNames
-    holders: HolderProbe
-    classifier: Classifier
-
-
-class StackBudgets(NamedTuple):
-    """Seconds that a scan spends on new call stacks. Later scans take the remaining stacks."""
-
-    of_waits: float
-    of_new_waits: float  # waits that began after the last scan: most of them end soon
-    of_holders: float
-    of_unobserved_waits: float
-
-
 class Scan(ABC):
     """One scan: the stages of both sources, with the methods in which the sources differ."""
 
@@ -187,7 +171,7 @@ class Scan(ABC):
         self.resolve = resolve
         self._names_end = 0.0  # time.monotonic(); the scan waits for names until then
         self.is_stopped = False  # by a signal or a debugger: then a long hold says nothing
-        self.has_ended = False
+        self.has_ended, self.read_at_s = False, 0.0  # when the threads were read, time.monotonic()
         #: By tid of a waiter for a guard of C++: the thread that certainly runs the initialiser.
         self.initialisers: Mapping[int, int] = {}
         self.draft: Draft
@@ -229,6 +213,9 @@ class Scan(ABC):
     def add_unobserved_waits(self) -> None:
         """Fill in the waits that the source does not observe."""
 
+    def find_wakers(self) -> None:
+        """Fill in the holders of futexes that are locks, by who woke the waiters."""
+
     def find_semaphore_owners(self) -> None:
         """Fill in the owners of semaphores that the program uses as locks."""
 
@@ -253,6 +240,16 @@ class Scan(ABC):
 
     # ---- stages that both sources share ----
 
+    def proved_holds(self) -> Mapping[HoldKey, float]:
+        """Return how long some holds have lasted at least, in seconds, by the waits for them."""
+        return {}
+
+    def bound_holds(self) -> None:
+        """Fill in how long the holds that are not timed have lasted at least."""
+        if not self.has_ended:
+            is_first, proved_s = self.watched.last is None, self.proved_holds()
+            self.watched.hold_lengths.annotate(self.draft, self.read_at_s, is_first, proved_s)
+
     def find_owners_elsewhere(self) -> None:
         """Fill in the threads of other processes that hold locks in shared memory."""
         if not self.has_ended:
@@ -263,7 +260,18 @@ class Scan(ABC):
         draft = self.draft
         if self.has_ended or self.is_stopped or draft.stopped:
             return
-        draft.hang = self.watched.hang.probe(draft.threads, _gil_waiters(draft))
+        draft.hang = self.watched.hang.probe(draft.threads, gil_waiters(draft))
+
+    def find_unnamed_holders(self) -> None:
+        """Fill in who keeps Python's GIL, and who probably holds other locks without a holder."""
+        if self.has_ended or self.is_stopped:
+            return
+        if self.probes.gil_holders.find_deadlocks(self.draft, may_wait=self.resolve):
+            self.classify_waits()  # waits in a deadlock are never idle
+        if self.probes.probable_holders.annotate(self.draft, self.resolve):
+            self.classify_waits()  # a semaphore or a futex is a lock
+        self.probes.python_holders.annotate(self.draft, self.resolve)
+        self.add_stacks()  # the call sites in these threads
 
     def find_possible_deadlocks(self) -> None:
         """Add deadlocks that only functions show: C++ initialisers, and joins of Python."""
@@ -276,7 +284,11 @@ class Scan(ABC):
             self.check_deadlocks()
             self.leave_out_messages()
             self.classify_waits()
-        possible = guarded_initialisers.find(draft) + joins_under_locks.find(draft)
+        possible = (
+            guarded_initialisers.find(draft)
+            + joins_under_locks.find(draft)
+            + probable_deadlocks.find(draft)
+        )
         if possible:
             draft.deadlocks = (*draft.deadlocks, *possible)
             self.classify_waits()  # waits in a deadlock are never idle
@@ -391,7 +403,8 @@ class Scan(ABC):
         self.probes.classifier.annotate(self.draft)
 
     def probe_holders(self) -> None:
-        """Fill in the activity of the holders of contended locks."""
+        """Fill in the activity of the holders of contended locks, or the waits of children."""
+        self.probes.annotate_children(self.draft)
         holders, stacks = self.probes.holders, self.probes.native_stacks
         stacks.begin(self.stack_budgets.of_holders)
         holders.annotate(self.draft, self.resolve)
@@ -449,10 +462,7 @@ class Scan(ABC):
         return self.probes.python.wants_another_scan
 
     def run(self) -> Snapshot:
-        """Run the stages in their order.
-
-        Returns:
-            the snapshot.
+        """Run the stages in their order, and return the snapshot.
 
         Raises:
             LocktopError: locktop cannot read the target any more.
@@ -484,16 +494,3 @@ class Scan(ABC):
     def note(self, *notes: str) -> None:
         """Add messages for the user, each once."""
         self.draft.notes = tuple(dict.fromkeys((*self.draft.notes, *notes)))
-
-
-def _gil_waiters(draft: Draft) -> dict[int, int]:
-    """Return by tid the address of the condition at which a thread waits for Python's GIL."""
-    addresses = {lock.id: lock.address for lock in draft.locks}
-    return {
-        thread.tid: addresses[wait.lock]
-        for thread in draft.threads
-        if (wait := thread.waiting_for) is not None
-        and wait.kind in INTERPRETER_LOCK_KINDS
-        and wait.lock in addresses
-        and waits_for_interpreter(draft.stacks.get(wait.stack, ()))
-    }

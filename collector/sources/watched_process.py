@@ -13,6 +13,7 @@ from locktop.collector.model import Snapshot
 from locktop.collector.sanitize import clean
 from locktop.collector.sources.probes.followed_thread import FollowedThread
 from locktop.collector.sources.probes.hang_probe import HangProbe
+from locktop.collector.sources.probes.hold_lengths import HoldLengths
 from locktop.collector.sources.probes.lost_owners import LostOwners
 from locktop.collector.sources.probes.owners_elsewhere import OwnersElsewhere
 from locktop.collector.sources.probes.static_initialisers import StaticInitialisers
@@ -45,6 +46,7 @@ class WatchedProcess:
         self.scanned_at = 0.0  # time.monotonic() of the last scan
         self.hurried = False  # do not wait for names any more
         self.followed_locks: Collection[int] | None = None  # ids; None: all
+        self.hold_lengths = HoldLengths(self.tasks)
         self.recent_lock_waits = RecentWaits()
         self.recent_thread_waits = RecentWaits()
         self.reads_names = True  # the user may stop the reading of names

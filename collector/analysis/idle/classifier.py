@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from locktop.collector.analysis import time_split
 from locktop.collector.analysis.idle import rules
 from locktop.collector.analysis.idle.futex_types import FutexTypes
-from locktop.collector.analysis.idle.rules import IdleRule, Rules
+from locktop.collector.analysis.idle.rules import IdleRule, Rules, Waker
 from locktop.collector.analysis.semaphore_ownership import SemaphoreLocks
 from locktop.collector.model import (
     CONTENTION_KINDS,
@@ -87,8 +87,8 @@ class Classifier:
         """
         self._types.annotate(snapshot)
         self._stacks, self._crowded = snapshot.stacks, snapshot.crowded
-        in_cycles = _semaphores_in_cycles(snapshot)
-        as_locks, former = self._semaphores.observe(snapshot) | in_cycles, self._as_locks
+        held = _semaphores_in_cycles(snapshot) | _probably_held(snapshot)
+        as_locks, former = self._semaphores.observe(snapshot) | held, self._as_locks
         if as_locks != former:
             self._as_locks, self._locks = as_locks, {}
         self._candidates = {
@@ -97,7 +97,7 @@ class Classifier:
             if snapshot.stacks.get(key[1]) is cached[0]
         }
         threads, rules = self._threads(snapshot)
-        as_locks = self._semaphores.observe_rules(snapshot, rules) | in_cycles
+        as_locks = self._semaphores.observe_rules(snapshot, rules) | held
         if as_locks != self._as_locks:
             self._as_locks, self._locks = as_locks, {}
             threads, rules = self._threads(snapshot)
@@ -118,6 +118,10 @@ class Classifier:
         stuck = dict.fromkeys(_stuck(snapshot), _DEADLOCKED)
         why = {tid: stuck.get(tid, rule).name for tid, rule in rules.items()}
         snapshot.threads, snapshot.locks, snapshot.why = tuple(threads), tuple(locks), why
+
+    def waker(self, type_: str) -> Waker:
+        """Return what a thread that wakes the waiters of a futex of this type had of it."""
+        return self._rules.waker(type_)
 
     def classify_stack(self, frames: Sequence[Frame], thread: str) -> tuple[str, IdleRule | None]:
         """Classify a wait in a futex call by the functions of its stack.
@@ -161,10 +165,8 @@ class Classifier:
             if len(candidates) == 1:
                 return candidates[0]
         several = wait.lock in self._crowded
-        return rules.choose(candidates, lock, thread.name, self._is_held(wait), several)
-
-    def _is_held(self, wait: Wait) -> bool:
-        return bool(wait.holders) or wait.lock in self._as_locks
+        is_held = bool(wait.holders) or wait.lock in self._as_locks
+        return rules.choose(candidates, lock, thread.name, is_held, several)
 
     def _matching(self, kind: Kind, stack: int) -> tuple[IdleRule, ...]:
         cached = self._candidates.get((kind, stack))
@@ -239,6 +241,10 @@ class Classifier:
         candidates = self._matching(lock.kind, 0)
         as_lock, several = lock.id in self._as_locks, lock.id in self._crowded
         return rules.choose(candidates, lock.name, None, as_lock, several)
+
+
+def _probably_held(snapshot: Contents) -> frozenset[int]:
+    return frozenset({lock.id for lock in snapshot.locks if lock.holders_probable})
 
 
 def _semaphores_in_cycles(snapshot: Contents) -> frozenset[int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import StrEnum
 from functools import cache, reduce
 from operator import or_
 from pathlib import Path
@@ -18,7 +19,7 @@ from msgspec import Struct, field
 from locktop.collector.model import CONTENTION_KINDS, Frame, Kind
 
 _SHIPPED = Path(__file__).with_name("idle.rules")
-_KEYS = ("kind", "function", "innermost", "thread", "lock", "type")
+_KEYS = ("kind", "function", "innermost", "thread", "lock", "type", "waker")
 _NEITHER = "neither"
 _FOR_ALL = "for-all"
 _VERDICTS = {"idle": True, "contended": False, _NEITHER: False}
@@ -28,6 +29,15 @@ MAX_CACHED = 100_000
 
 #: Returns something true if a name matches.
 _Matcher = Callable[[str], object]
+
+
+class Waker(StrEnum):
+    """The relation of a futex to the thread that wakes its waiters."""
+
+    UNKNOWN = ""
+    HOLDER = "holder"  # the lock, since the last wake
+    #: The same, and each thread that waited and got the lock wakes at its release.
+    EVERY_HOLDER = "every-holder"
 
 
 class IdleRule(Struct, frozen=True):
@@ -46,6 +56,7 @@ class IdleRule(Struct, frozen=True):
     for_all: bool = False  # the verdict on one wait for a semaphore holds for its other waits too
     type: str = ""  # the type of a futex that is waited for there: "Rust Mutex"
     only_type: bool = False  # the rule names a type and has no verdict
+    waker: Waker = Waker.UNKNOWN  # of a futex of this type
 
     @property
     def needs_more_than_stack(self) -> bool:
@@ -107,6 +118,8 @@ def _rule(line: str) -> IdleRule:
         conditions.add(word)
     if not conditions.type and words[0] == _NEITHER:
         raise ValueError("a rule that says neither needs type=")
+    if conditions.waker and not conditions.type:
+        raise ValueError("a rule with waker= needs type=")
     return IdleRule(
         idle=_VERDICTS[words[0]],
         name=words[1],
@@ -121,6 +134,7 @@ def _rule(line: str) -> IdleRule:
         for_all=conditions.for_all,
         type=conditions.type,
         only_type=words[0] == _NEITHER,
+        waker=conditions.waker,
     )
 
 
@@ -136,6 +150,7 @@ class _Conditions(Struct):
     several: bool = False
     for_all: bool = False
     type: str = ""
+    waker: Waker = Waker.UNKNOWN
 
     def add(self, word: str) -> None:
         key, equals, value = word.partition("=")
@@ -148,7 +163,7 @@ class _Conditions(Struct):
         elif key not in _KEYS or not equals:
             raise ValueError(
                 f"{word!r} is no condition; there are kind=, function=, innermost=, thread=, lock=,"
-                f" held, several, {_FOR_ALL}, and type="
+                f" held, several, {_FOR_ALL}, type= and waker="
             )
         elif not value:
             raise ValueError(f"{key}= needs a value")
@@ -162,6 +177,8 @@ class _Conditions(Struct):
             self.thread = value
         elif key == "type":
             self.type = value
+        elif key == "waker":
+            self.waker = _waker(value)
         else:
             self.lock = value
 
@@ -171,6 +188,13 @@ def _kind(word: str) -> Kind:
         return Kind(word)
     except ValueError:
         raise ValueError(f"{word!r} is no kind; there are {', '.join(Kind)}") from None
+
+
+def _waker(word: str) -> Waker:
+    try:
+        return Waker(word)
+    except ValueError:
+        raise ValueError(f"waker={word} is neither holder nor every-holder") from None
 
 
 def _count(word: str) -> int:
@@ -188,10 +212,13 @@ class Rules:
         self._matchers: list[tuple[_Matcher, _Matcher | None]] = []  # of each glob
         self._bits: dict[tuple[str, str | None, str], int] = {}  # by function, file, module
         self._of_kind: dict[Kind, list[tuple[IdleRule, int]]] = {kind: [] for kind in Kind}
+        self._wakers: dict[str, Waker] = {}  # by type of futex
         for rule in (*own, *shipped(), *_FALLBACKS):
             bits = sum({self._bit(glob) for glob in rule.functions})
             for kind in rule.kinds:
                 self._of_kind[kind].append((rule, bits))
+            if rule.type:
+                self._wakers.setdefault(rule.type, rule.waker)
 
     def candidates(self, kind: Kind, frames: Sequence[Frame]) -> tuple[IdleRule, ...]:
         """Return the rules that a wait may match, in order.
@@ -219,6 +246,11 @@ class Rules:
         """
         rules = self._matching_stack(Kind.FUTEX, frames) if frames else ()
         return next((rule.type for rule in rules if rule.type), "")
+
+    def waker(self, type_: str) -> Waker:
+        """Return what a thread that wakes the waiters of a futex of this type had of it. The first
+        rule with the type decides."""
+        return self._wakers.get(type_, Waker.UNKNOWN)
 
     def _matching_stack(self, kind: Kind, frames: Sequence[Frame]) -> Iterator[IdleRule]:
         """Yield the rules whose functions are in the stack, in order."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import closing
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.linux.target import Target, find_process
@@ -43,11 +44,8 @@ def diagnose(pid: int | None) -> Diagnosis:
 
 def _process_checks(target: Target) -> Iterator[Check]:
     try:
-        source = attach(target.pid)
-        try:
+        with closing(attach(target.pid)) as source:
             snapshot = source.scan(resolve=True)
-        finally:
-            source.close()
     except LocktopError as error:
         yield none(WATCH, str(error))
         return
@@ -72,6 +70,14 @@ def _watch(target: Target, snapshot: Snapshot) -> Check:
     return limited(WATCH, text, discover.why_no_memory(target))
 
 
+#: The records of the levels that miss nothing.
+_RECORDS = {
+    "contended": "each wait is recorded, with its stack",
+    "blocks": "each wait is recorded, and each hold that a thread waited for",
+    "all": "each wait and each hold is recorded",
+}
+
+
 def _level(target: Target, snapshot: Snapshot) -> Iterator[Check]:
     if snapshot.is_sampled:
         return
@@ -81,7 +87,8 @@ def _level(target: Target, snapshot: Snapshot) -> Iterator[Check]:
         remedy = f"locktop ctl -p {target.pid} --level contended"
         yield limited("level", f"{text}: {missing}", remedy)
     else:
-        yield full("level", text)
+        records = _RECORDS.get(snapshot.level)
+        yield full("level", f"{text}: {records}" if records else text)
     if snapshot.lost_events:
         yield limited(
             "records",

@@ -22,7 +22,7 @@ from locktop.collector.model import (
     WaitStack,
     unheld_s,
 )
-from locktop.collector.model.kinds import EXCLUSIVE_KINDS
+from locktop.collector.model.kinds import EXCLUSIVE_KINDS, WOKEN_KINDS
 from locktop.collector.shm.clock import Clock
 from locktop.collector.shm.histograms import HOLDS, WAITS
 from locktop.collector.shm.kinds import KIND_SHIFT, KINDS, numbers_of
@@ -147,7 +147,39 @@ class LockBuilder:
             wait_histogram=self._histogram(row, reading, WAITS),
             hold_histogram=self._histogram(row, reading, HOLDS),
         )
-        return _set_life_counts(lock, row) if kind is Kind.SEM else lock
+        return _fit_to_kind(lock, row)
+
+    def add_wakers(
+        self,
+        lock: Lock,
+        reading: Reading,
+        site_of: Callable[[int], int],
+        times_holds: bool,
+    ) -> Lock:
+        """Return a futex with the figures of the threads that woke its waiters.
+
+        Args:
+            lock: the lock, which the wakers held.
+            reading: the reading that ``lock`` was built from.
+            site_of: returns the address that stands for the stack of a wake.
+            times_holds: whether a hold after a wait always ends with a wake.
+        """
+        cached = self._locks.get(lock.id)
+        if cached is None:
+            return lock
+        row, seconds = cached[0], self._clock.seconds
+        waiting, _ = self._ongoing.get(lock.id, (0, 0))
+        blamed = self._distribute(row, reading, waiting, (), lambda stack: (site_of(stack),))
+        if not times_holds:
+            return replace(lock, blame=blamed)
+        return replace(
+            lock,
+            blame=blamed,
+            hold_s=seconds(row.hold_ticks),
+            hold_timed=row.hold_timed,
+            hold_max_s=seconds(row.hold_max),
+            hold_histogram=self._histogram(row, reading, HOLDS),
+        )
 
     def _same_lock(self, row: LockRow) -> Lock | None:
         cached = self._locks.get(row.lock)
@@ -220,15 +252,27 @@ class LockBuilder:
         holders: Sequence[blame.Holder],
         frames: StackFrames,
     ) -> tuple[Blame, ...] | LazyBlame:
+        if kind not in CONTENTION_KINDS:
+            return ()
+        return self._distribute(row, reading, waiting, holders, frames.addresses)
+
+    def _distribute(
+        self,
+        row: LockRow,
+        reading: Reading,
+        waiting: int,
+        holders: Sequence[blame.Holder],
+        addresses_of: Callable[[int], Sequence[int]],
+    ) -> tuple[Blame, ...] | LazyBlame:
         waited = row.wait_ticks + waiting
-        if not waited or not row.lock or kind not in CONTENTION_KINDS:
+        if not waited or not row.lock:
             return ()
         shares = blame.shares(
             waited,
             reading.charges.get(row.lock),
             blame.pending(row, reading.locks_now, reading.header.wait_shift),
             holders,
-            frames.addresses,
+            addresses_of,
         )
         return blame.ChargedBlame((shares,), self._clock.hz)
 
@@ -271,6 +315,25 @@ class LockBuilder:
             LockIdentity(row.lock, row.generation, kind, row.address),
             LockStacks(made_at, most_wait, waiter),
         )
+
+
+def _fit_to_kind(lock: Lock, row: LockRow) -> Lock:
+    """Return the lock with the figures that only locks of its kind have, and without others."""
+    if lock.kind in WOKEN_KINDS:
+        return _remove_holds(lock)
+    return _set_life_counts(lock, row) if lock.kind is Kind.SEM else lock
+
+
+def _remove_holds(futex: Lock) -> Lock:
+    """Return the lock without the holds, which only a futex that is a lock has."""
+    return replace(
+        futex,
+        hold_s=0.0,
+        hold_timed=0,
+        hold_max_s=0.0,
+        hold_histogram=None,
+        rates=replace(futex.rates, hold=0.0),
+    )
 
 
 def _set_life_counts(semaphore: Lock, row: LockRow) -> Lock:

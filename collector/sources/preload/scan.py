@@ -8,6 +8,7 @@ from functools import partial
 
 from locktop.collector.analysis import semaphore_ownership, wait_for_graph
 from locktop.collector.analysis.deadlocks import HANDED_OVER
+from locktop.collector.analysis.hold_bounds import HoldKey
 from locktop.collector.analysis.unblocked_holders import can_all_go_on
 from locktop.collector.analysis.wait_for_graph import WaitForGraph
 from locktop.collector.analysis.wait_requests import build_graph
@@ -22,11 +23,12 @@ from locktop.collector.shm import control
 from locktop.collector.shm.kinds import numbers_of
 from locktop.collector.shm.reader import RawThread
 from locktop.collector.sources import deadlock_check, discover
-from locktop.collector.sources.pipeline import Scan, StackBudgets
+from locktop.collector.sources.pipeline import Scan
 from locktop.collector.sources.preload import (
     event_builder,
     exit_snapshot,
     fork_inherited,
+    hold_proofs,
     peer_processes,
     unit_takers,
     unobserved_waits,
@@ -34,6 +36,7 @@ from locktop.collector.sources.preload import (
 from locktop.collector.sources.preload.lock_state import forget_former_owners, lock_states
 from locktop.collector.sources.preload.peer_processes import PeerProcesses
 from locktop.collector.sources.preload.session import PreloadSession
+from locktop.collector.sources.probe_set import StackBudgets
 from locktop.collector.sources.probes.python_stacks import WaitKeys, merged_wait_keys
 
 #: Seconds of one scan for the flight recorder: counters never wait for it.
@@ -113,6 +116,7 @@ class PreloadScan(Scan):
         wanted = session.misuses.locks.union(session.orders.locks)
         is_last = self.resolve or self.has_ended
         reading = self._reading = session.reader.read(wanted, all_lines=is_last)
+        self.read_at_s = self.watched.tasks.locks_read_s = time.monotonic()
         session.rows = {row.lock: row for row in reading.rows}
         if not self.has_ended:
             reading.newest = session.wakeups.apply(reading.newest, session.rows)
@@ -145,16 +149,15 @@ class PreloadScan(Scan):
 
     def _new_draft(self) -> Draft:
         watched, session, reading = self.watched, self._session, self._reading
-        now = time.monotonic()
-        interval_s = now - watched.scanned_at if watched.scanned_at else 0.0
-        watched.scanned_at = now
+        # From reading to reading, as the rates of the locks: a scan may lose its CPU in between.
+        since, session.last_reading = session.last_reading, reading.now
         main = self._tasks.get(watched.target.own_pid)
         return Draft(
             taken_at=iso(time.time()),
             host=watched.host,
             source="preload",
             duration_s=session.clock.seconds(reading.now - reading.header.clock0_ticks),
-            interval_s=interval_s,
+            interval_s=max(session.clock.seconds(reading.now - since), 0.0) if since else 0.0,
             process=watched.figures.scan(main.name if main else watched.target.comm),
             threads=(),
             locks=(),
@@ -401,6 +404,27 @@ class PreloadScan(Scan):
             searched_at = version
         self._find_lock_orders(final=True)
         self.add_stacks()
+
+    def find_wakers(self) -> None:
+        """Fill in the holders of futexes that are locks, by who woke the waiters."""
+        session, waker = self._session, self.probes.classifier.waker
+        wakers = session.wakers
+        if not wakers.request_names(self.draft, self._reading, waker):
+            return
+        if self.resolve:
+            self.await_resolver()
+        wakers.annotate(self.draft, self._reading, session.rows, waker)
+        self.add_stacks()
+        if self.resolve:
+            self.await_resolver()
+            self.refresh_names()
+
+    def proved_holds(self) -> Mapping[HoldKey, float]:
+        """See Scan: since some waits began, the lock was not released."""
+        reading, session = self._reading, self._session
+        waits = [raw.wait for raw in reading.newest.values() if raw.wait is not None]
+        shift = reading.header.wait_shift
+        return hold_proofs.find(self.draft, waits, session.rows, reading.now, shift, session.clock)
 
     def find_semaphore_owners(self) -> None:
         """Fill in the owners of semaphores that the program uses as locks."""

@@ -7,6 +7,7 @@ session.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
 
 from locktop.collector.analysis.idle.classifier import Classifier
 from locktop.collector.analysis.idle.rules import Rules
@@ -22,7 +23,6 @@ from locktop.collector.shm.misuse_log import MisuseLog
 from locktop.collector.shm.reader import RawThread, Reader
 from locktop.collector.shm.segment import SharedMemory
 from locktop.collector.shm.unloaded_code import UnloadedCode
-from locktop.collector.sources.pipeline import Probes
 from locktop.collector.sources.preload.condition_wakeups import ConditionWakeups
 from locktop.collector.sources.preload.idle_cache import IdleCache
 from locktop.collector.sources.preload.kept_locks import KeptLocks
@@ -33,12 +33,19 @@ from locktop.collector.sources.preload.stack_table import StackFrames
 from locktop.collector.sources.preload.thread_builder import ThreadBuilder
 from locktop.collector.sources.preload.unobserved_locks import UnobservedLocks
 from locktop.collector.sources.preload.unobserved_waits import UnobservedWaitProbe
+from locktop.collector.sources.preload.wakers import Wakers
+from locktop.collector.sources.probe_set import Probes
 from locktop.collector.sources.probes import native_stacks
+from locktop.collector.sources.probes.gil_holders import GilHolders
 from locktop.collector.sources.probes.holder_activity import HolderProbe
 from locktop.collector.sources.probes.native_stacks import NativeStacks
+from locktop.collector.sources.probes.probable_holders import ProbableHolders
+from locktop.collector.sources.probes.python_holders import PythonHolders
+from locktop.collector.sources.probes.python_lock_reader import PythonLockReader
 from locktop.collector.sources.probes.python_shares import MetWait
 from locktop.collector.sources.probes.python_stacks import PythonStacks, WaitKeys
 from locktop.collector.sources.probes.python_thread_names import PythonThreadNames
+from locktop.collector.sources.sampling.child_waits import ChildWaitsProbe
 from locktop.collector.sources.watched_process import WatchedProcess
 from locktop.collector.symbols.python.frame_reader import PythonReader
 from locktop.collector.symbols.python.thread_names import ThreadNameReader
@@ -58,8 +65,7 @@ class PreloadSession:
     ) -> None:
         """See attach() for ``rules``, ``stop_threads`` and ``of_classes``."""
         pid = watched.target.pid
-        self.watched = watched
-        self.memory = memory
+        self.watched, self.memory = watched, memory
         self.header = memory.header()
         self.clock = Clock(self.header)
         self.unloads = self.header.unloads
@@ -89,25 +95,31 @@ class PreloadSession:
         self.asleep: frozenset[tuple[int, int]] = frozenset()  # waits in deadlocks: tid, seq
         #: Tids of owners that threads wait for, see fork_inherited.owners_left_by_fork().
         self.left_by_fork: frozenset[int] = frozenset()
-        self.seen_alive = 0  # ticks
-        holders = HolderProbe(
-            pid, watched.tasks, self.native_stacks, self.python, self._still_holds
-        )
+        self.seen_alive = self.last_reading = 0  # ticks
+        tasks, stacks, python_locks = watched.tasks, self.native_stacks, PythonLockReader(pid)
+        holders = HolderProbe(pid, tasks, stacks, self.python, self._still_holds)
         holders.follow(watched.followed_locks)
-        self.unobserved_waits = UnobservedWaitProbe(
-            pid, watched.tasks, self.native_stacks, resolver, self.classifier
-        )
-        self.unobserved_locks = UnobservedLocks(pid, resolver, self.native_stacks)
+        self.unobserved_waits = UnobservedWaitProbe(pid, tasks, stacks, resolver, self.classifier)
+        self.unobserved_locks = UnobservedLocks(pid, resolver, stacks)
         self.probes = Probes(
             resolver,
-            self.native_stacks,
+            stacks,
             self.python,
             PythonThreadNames(ThreadNameReader(pid)),
             holders,
             self.classifier,
+            ProbableHolders(pid, tasks, stacks),
+            PythonHolders(pid, tasks, python_locks),
+            GilHolders(pid, tasks, python_locks),
+            ChildWaitsProbe(pid).annotate,
         )
         if watched.hurried:
             self.hurry()
+
+    @cached_property
+    def wakers(self) -> Wakers:
+        """The holders of futexes by their wakes."""
+        return Wakers(self.clock, self.locks, self.frames, self.resolver)
 
     def _python_stacks(self, pid: int) -> PythonStacks:
         frames, is_final = self._native_frames, self.resolver.is_final

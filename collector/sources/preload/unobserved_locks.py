@@ -42,7 +42,7 @@ class KernelWait(Struct, frozen=True, gc=False):
     tid: int
     runs: int  # how often the kernel had put the thread on a CPU before
     futex: FutexWait
-    since: float  # first scan that saw it: time.monotonic()
+    since: float  # the latest moment at which it may have begun: time.monotonic()
     stack: int = 0  # id, 0 unknown
 
 
@@ -181,6 +181,7 @@ class UnobservedLocks:
             rates=WAITS_ALONE,
             recursive=sync_object.recursive,
             freed_at_exit=sync_object.robust,
+            readers=sync_object.readers,
             idle=not contends,
             idle_s=0.0 if contends else wait_s,
         )

@@ -101,7 +101,7 @@ def _saw_no_wait(before: tuple[int, int], raw: RawThread, memory: SharedMemory) 
 class UnobservedWaitProbe:
     """Queries the kernel about these waits in each scan.
 
-    Only the scans that found a wait show how long it has lasted.
+    A wait has lasted since the first scan that found it, or for as long as the kernel tells.
     """
 
     def __init__(
@@ -153,10 +153,11 @@ class UnobservedWaitProbe:
         if wait is None:
             return None
         stack = self._stacks.stack_id(self._tasks.kernel_tid(tid), (call, runs), entered=True)
+        goes_on = former is not None and former.runs == runs
+        since = former.since if former is not None and goes_on else self._tasks.asleep_since(tid)
         if not runs or self._tasks.runs(tid) != runs:
             return None
-        goes_on = former is not None and former.runs == runs
-        since = former.since if former is not None and goes_on else time.monotonic()
+        since = time.monotonic() if since is None else since
         return KernelWait(tid=tid, runs=runs, futex=wait, since=since, stack=stack)
 
     def still_waiting(self) -> list[KernelWait]:

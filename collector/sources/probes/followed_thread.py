@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from msgspec.structs import replace
 
@@ -23,9 +23,11 @@ from locktop.collector.sources.probes.native_stacks import NativeStacks
 from locktop.collector.sources.probes.thread_activity import ThreadActivityProbe
 
 #: Queried threads at most: the threads that used most CPU time.
-_MAX_QUERIED = 1024
+MAX_QUERIED = 1024
 #: Seconds for the text of calls alone: each socket takes as long as the kernel's table of them.
 _DESCRIBE_BUDGET_S = 1.0
+#: Seconds in which a query of all threads samples running ones: a thread on a CPU takes 1 ms.
+_RUNNING_BUDGET_S = 0.1
 _NONE = (0, 0)
 
 
@@ -53,7 +55,8 @@ class FollowedThread:
     def annotate(self, snapshot: Draft, include_all: bool, stacks: NativeStacks) -> None:
         """Fill in switches, counters and activity of the followed thread.
 
-        Threads in ``also_queried`` get switches and activity.
+        Threads in ``also_queried`` get switches and activity. So does the only thread that does
+        not wait, which may have what others wait for.
 
         Args:
             snapshot: the draft.
@@ -62,10 +65,10 @@ class FollowedThread:
         """
         threads = snapshot.threads
         wanted = self._wanted
-        queried = {wanted, *self.also_queried} - {0}
+        queried = {wanted, *self.also_queried, only_thread_that_goes_on(threads)} - {0}
         if include_all:
             alive = (thread for thread in threads if thread.alive)
-            busiest = heapq.nlargest(_MAX_QUERIED, alive, key=lambda thread: thread.cpu_s)
+            busiest = heapq.nlargest(MAX_QUERIED, alive, key=lambda thread: thread.cpu_s)
             queried.update(thread.tid for thread in busiest)
         counters = self._read_counters(wanted)
         by_tid = {
@@ -73,7 +76,7 @@ class FollowedThread:
             for thread in (threads if queried else ())
             if thread.tid in queried and thread.alive and not thread.pid
         }
-        now = self._activities(by_tid, stacks)
+        now = self._activities(by_tid, stacks, _RUNNING_BUDGET_S if include_all else 0.0)
         if not by_tid:
             return
         snapshot.threads = tuple(
@@ -112,14 +115,15 @@ class FollowedThread:
     # ---- activity ----
 
     def _activities(
-        self, threads: Mapping[int, Thread], stacks: NativeStacks
+        self, threads: Mapping[int, Thread], stacks: NativeStacks, running_budget_s: float
     ) -> dict[int, ThreadActivity]:
         """Return activities by tid, without threads in observed waits and without ended ones."""
         self.stacks, self.sleeps = (), {}
         wanted = {tid: thread for tid, thread in threads.items() if thread.waiting_for is None}
         try:
             queried = self._probe.query(wanted)
-            activities = self._blocked_threads(queried, stacks) | self._running(queried, stacks)
+            activities = self._blocked_threads(queried, stacks)
+            activities |= self._running(queried, stacks, running_budget_s)
         except OSError:
             return {}  # locktop lacks descriptors, or the process is gone
         self.stacks = {now.stack for now in activities.values() if now.stack}
@@ -166,7 +170,7 @@ class FollowedThread:
         }
 
     def _running(
-        self, queried: Mapping[int, ThreadActivity], stacks: NativeStacks
+        self, queried: Mapping[int, ThreadActivity], stacks: NativeStacks, budget_s: float
     ) -> dict[int, ThreadActivity]:
         """Return the activities of running and of stopped threads."""
         activities = {
@@ -179,7 +183,7 @@ class FollowedThread:
             for tid, now in activities.items()
             if now.doing is ActivityState.RUNNING
         }
-        for kernel_tid, stack in stacks.running(list(running)).items():
+        for kernel_tid, stack in stacks.running(list(running), budget_s).items():
             tid = running[kernel_tid]
             activities[tid] = replace(activities[tid], stack=stack)
         return activities
@@ -189,3 +193,12 @@ class FollowedThread:
         if self._counters is not None:
             self._counters.close()
         self._followed, self._counters = _NONE, None
+
+
+def only_thread_that_goes_on(threads: Iterable[Thread]) -> int:
+    """Return the only living thread that waits for nothing, while others wait; 0: none, or more."""
+    alive = [thread for thread in threads if thread.alive and not thread.pid]
+    going_on = [thread.tid for thread in alive if thread.waiting_for is None]
+    others = (thread.waiting_for for thread in alive if thread.waiting_for is not None)
+    is_unknown = any(not wait.holders for wait in others)
+    return going_on[0] if len(going_on) == 1 and is_unknown else 0

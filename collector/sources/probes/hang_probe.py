@@ -26,10 +26,11 @@ from typing import NamedTuple
 from locktop.collector.linux import futex, process_memory, procfs, syscall_format, syscalls
 from locktop.collector.linux.futex import FutexWait
 from locktop.collector.linux.threads import KernelThreads, ThreadMoment
-from locktop.collector.model import Hang, Thread, ThreadState
-from locktop.collector.model.kinds import POSTED_BY_HANDLERS_KINDS
+from locktop.collector.model import Draft, Hang, Thread, ThreadState
+from locktop.collector.model.kinds import INTERPRETER_LOCK_KINDS, POSTED_BY_HANDLERS_KINDS
 from locktop.collector.symbols import memory_map
 from locktop.collector.symbols.memory_map import AddressSpace
+from locktop.collector.symbols.python.interpreter import waits_for_interpreter
 
 _AT_ONCE = 64
 _RUNS = frozenset({ThreadState.RUNNING, ThreadState.RUNNABLE})
@@ -252,7 +253,9 @@ class HangProbe:
             if wait is not None:
                 lasted.append((wait.duration_s, wait.is_lower_bound))
             else:
-                lasted.append((now - sleep.since, True))
+                began = self._tasks.asleep_since(tid)
+                since = sleep.since if began is None else min(began, sleep.since)
+                lasted.append((now - since, True))
         return min(lasted)
 
 
@@ -291,3 +294,16 @@ def _signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
+
+
+def gil_waiters(draft: Draft) -> dict[int, int]:
+    """Return by tid the address of the condition at which a thread waits for Python's GIL."""
+    addresses = {lock.id: lock.address for lock in draft.locks}
+    return {
+        thread.tid: addresses[wait.lock]
+        for thread in draft.threads
+        if (wait := thread.waiting_for) is not None
+        and wait.kind in INTERPRETER_LOCK_KINDS
+        and wait.lock in addresses
+        and waits_for_interpreter(draft.stacks.get(wait.stack, ()))
+    }

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from locktop.collector.analysis import longest_calls
 from locktop.collector.linux import syscalls
 from locktop.collector.linux.threads import KernelThreads
 from locktop.collector.model import (
@@ -27,6 +28,8 @@ from locktop.collector.sources.probes.thread_activity import ThreadActivityProbe
 _MAX_QUERIED = 32
 #: Waiters of a lock that are queried for their call.
 _MAX_CALLS = 3
+#: The begin of a note, with the reason after a colon.
+RUNNING_UNKNOWN = "the stacks of running threads are not known"
 
 #: Given threads and locks that they held, reads the ids of the locks that they still hold.
 StillHolds = Callable[[Collection[tuple[int, Lock]]], Collection[int]]
@@ -79,11 +82,12 @@ class HolderProbe:
             snapshot.locks = self._annotated_locks(snapshot, include_all)
         except OSError:
             self._stack_ids = set()
+        snapshot.threads = longest_calls.apply(snapshot.threads, snapshot.locks)
 
     def _annotated_locks(self, snapshot: Draft, include_all: bool) -> tuple[Lock, ...]:
         self.in_python = frozenset()
         locks, first = snapshot.locks, snapshot.deadlocked
-        contended = [lock for lock in locks if lock.waiters and lock.holders and not lock.idle]
+        contended = [lock for lock in locks if lock.waiters and _holders(lock) and not lock.idle]
         contended.sort(key=lambda lock: (lock.id not in first, -len(lock.waiters)))
         contended = contended[:_MAX_QUERIED]
         by_tid = {thread.tid: thread for thread in snapshot.threads if not thread.pid}
@@ -99,6 +103,8 @@ class HolderProbe:
             if (now := activities[chosen[lock.id]]).doing is ActivityState.BLOCKED
             and not now.duration_s
         ])  # fmt: skip
+        # A probable holder was asleep when its code was followed; it still is, as checked below.
+        having = {*having, *(lock.id for lock in contended if not lock.holders)}
         held: dict[int, Lock] = {}  # by tid: a lock for which the holder is queried
         holder_of_lock: dict[int, int] = {}  # by lock: tid
         for lock in contended:
@@ -237,7 +243,7 @@ class HolderProbe:
     def notes(self) -> Iterable[str]:
         """Yield what cannot be known of holders, and why."""
         if self._stacks.refused:
-            yield f"the stacks of running threads are not known: {self._stacks.refused}"
+            yield f"{RUNNING_UNKNOWN}: {self._stacks.refused}"
 
 
 def _wakes(lock: Lock, holder: int, threads: Mapping[int, Thread]) -> bool:
@@ -267,4 +273,9 @@ def _holder_to_query(lock: Lock, threads: Mapping[int, Thread]) -> int:
         held = next((held.duration_s for held in thread.holds if held.lock == lock.id), None)
         return thread.waiting_for is not None, -(held or 0.0)
 
-    return min(lock.holders, key=rank)
+    return min(_holders(lock), key=rank)
+
+
+def _holders(lock: Lock) -> tuple[int, ...]:
+    """Return the holders of a lock, else the threads that probably hold it."""
+    return lock.holders or tuple(holder.tid for holder in lock.holders_probable)

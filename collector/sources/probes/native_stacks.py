@@ -150,31 +150,46 @@ class NativeStacks:
         self._stopped.add(tid)
         return stopped
 
-    def running(self, tids: Sequence[int]) -> dict[int, int]:
+    def running(self, tids: Sequence[int], budget_s: float = 0.0) -> dict[int, int]:
         """Return the ids of the stacks of running threads, by tid.
 
-        The result lacks threads without a CPU in time, and all but a few of many threads. The
-        kernel samples each thread. If the kernel refuses and ``may_stop`` is set, each thread is
-        stopped instead.
+        The result lacks threads without a CPU in time. The kernel samples each thread. If the
+        kernel refuses and ``may_stop`` is set, each thread is stopped instead.
+
+        Args:
+            tids: the threads.
+            budget_s: seconds after which no more threads are sampled; the first few always are.
         """
         if not tids or not self._is_ready():
             return {}
-        assert self._unwinder is not None
-        from locktop.collector.symbols.unwind.perf_sample import MAX_SAMPLED, RefusedError
+        from locktop.collector.symbols.unwind.perf_sample import MAX_SAMPLED
 
+        until = time.monotonic() + budget_s
         unwound: dict[int, Unwound] = {}
-        try:
-            unwound = self._unwinder.running_stacks(tids[:MAX_SAMPLED], _RUNNING_S)
-            self.refused = ""
-        except RefusedError as error:
-            if self.may_stop:
-                stopped = {tid: self._unwinder.stopped_stack(tid) for tid in tids[:MAX_SAMPLED]}
-                unwound = {tid: stack for tid, stack in stopped.items() if stack is not None}
-            else:
-                self.refused = str(error)
+        for start in range(0, len(tids), MAX_SAMPLED):
+            if start and time.monotonic() >= until:
+                break
+            unwound |= self._few_running(tids[start : start + MAX_SAMPLED])
+            if self.refused:
+                break
         return {
             tid: self._id(stack, running=True) for tid, stack in unwound.items() if stack.addresses
         }
+
+    def _few_running(self, tids: Sequence[int]) -> dict[int, Unwound]:
+        assert self._unwinder is not None
+        from locktop.collector.symbols.unwind.perf_sample import RefusedError
+
+        try:
+            unwound = self._unwinder.running_stacks(tids, _RUNNING_S)
+        except RefusedError as error:
+            if not self.may_stop:
+                self.refused = str(error)
+                return {}
+            stopped = {tid: self._unwinder.stopped_stack(tid) for tid in tids}
+            return {tid: stack for tid, stack in stopped.items() if stack is not None}
+        self.refused = ""
+        return unwound
 
     def was_stopped(self, tid: int) -> bool:
         """Return whether the last call of stack_id() stopped the thread."""

@@ -451,7 +451,7 @@ def _replace_stack(thread: Thread, merged: Mapping[int, tuple[int, int]]) -> Thr
 def _replace_cycle_stacks(deadlock: Deadlock, merged: Mapping[int, tuple[int, int]]) -> Deadlock:
     cycle = tuple(
         replace(edge, stack=merged[edge.tid][1])
-        if merged.get(edge.tid, (0, 0))[0] == edge.stack
+        if edge.tid in merged and merged[edge.tid][0] == edge.stack
         else edge
         for edge in deadlock.cycle
     )

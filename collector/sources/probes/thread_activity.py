@@ -15,6 +15,8 @@ from locktop.collector.model import ActivityState, Thread, ThreadActivity
 _STOPPED = "tT"
 #: Seconds within which a thread that was stopped gets a CPU.
 _BACK_S = 0.1
+#: Seconds in which a query reads since when threads sleep, some 60 us each.
+_CLOCK_BUDGET_S = 0.1
 
 #: The call in which a thread sleeps, and the scheduler's counters before: each sleep has others.
 Sleep = tuple[SystemCall, tuple[int, int, int]]
@@ -23,7 +25,8 @@ Sleep = tuple[SystemCall, tuple[int, int, int]]
 class ThreadActivityProbe:
     """Queries the kernel in each scan.
 
-    Only the scans that found a thread in its call show how long the call has lasted.
+    The scans that found a thread in its call show how long the call has lasted at least. Of a sleep
+    from before the first query, the kernel may tell more.
     """
 
     def __init__(self, pid: int, tasks: KernelThreads) -> None:
@@ -74,23 +77,50 @@ class ThreadActivityProbe:
                     tid=tid, doing=ActivityState.RUNNING, cpu=time_.cpu if time_ else None
                 )
             else:
-                sleep = now.call, now.counts
-                former = before.get(tid)
-                if former is not None and former[0] == sleep:
-                    self._sleeps[tid] = former
-                else:
-                    self._sleeps[tid] = sleep, read_at, tid not in self._queried_before
-                _, since, is_lower_bound = self._sleeps[tid]
+                since, is_lower_bound = self._sleep_begin(
+                    tid, (now.call, now.counts), before.get(tid), read_at
+                )
                 name = syscalls.name(now.call.number)
                 activities[tid] = ThreadActivity(
                     tid=tid,
                     doing=ActivityState.BLOCKED,
                     call=name,
-                    duration_s=read_at - since,
+                    duration_s=max(read_at - since, 0.0),
                     is_lower_bound=is_lower_bound,
                 )
         self._queried_before = frozenset(wanted)
         return activities
+
+    def _sleep_begin(
+        self,
+        tid: int,
+        sleep: Sleep,
+        former: tuple[Sleep, float, bool] | None,
+        read_at: float,
+    ) -> tuple[float, bool]:
+        """Return since when a thread sleeps, and whether the sleep may have begun before."""
+        is_older = tid not in self._queried_before
+        if former is not None and former[0] == sleep:
+            begin = former[1:]
+        else:
+            begin = self._begin(tid, read_at) if is_older else read_at, is_older
+        # Each scan reads all threads, but queries few of them.
+        longer = self._tasks.sleep_begin(tid, sleep[1])
+        if longer is not None and longer.since_s < begin[0]:
+            begin = longer
+        self._sleeps[tid] = sleep, *begin
+        return begin
+
+    def _begin(self, tid: int, read_at: float) -> float:
+        """Return the latest moment at which a sleep from before this query may have begun.
+
+        A holder that slept before the scan read the locks has its lock still. One that fell asleep
+        since then may have released it, so its sleep has no length yet.
+        """
+        has_time = time.monotonic() < read_at + _CLOCK_BUDGET_S
+        began = self._tasks.asleep_since(tid) if has_time else None
+        is_before = began is not None and began < self._tasks.locks_read_s
+        return began if began is not None and is_before else read_at
 
     def sleep(self, tid: int) -> Sleep:
         """Return the call of a thread that ``query`` found blocked."""

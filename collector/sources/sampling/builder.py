@@ -72,12 +72,14 @@ class SamplingBuilder:
         self,
         resolver: Resolver,
         estimator: WaitEstimator,
+        since: Callable[[SampledWait], float],
         frames: Callable[[int], tuple[Frame, ...]],
         merged: Callable[[SampledWait], tuple[Frame, ...]],
     ) -> None:
         """Args:
         resolver: names addresses.
         estimator: the estimates.
+        since: returns the moment since which a wait goes on at least, time.monotonic().
         frames: returns the frames of a stack by its id.
         merged: returns the frames of a wait with Python functions, if these are known.
         """
@@ -85,6 +87,7 @@ class SamplingBuilder:
         self._merged = merged
         self._names = LockNames(resolver, generations=False)
         self._estimator = estimator
+        self._since = since
         self._last_threads: dict[int, _LastThread] = {}  # by Sample.life
         self._last_locks: dict[int, _LastLock] = {}  # by id
         self._stacks: Mapping[int, int] = {}
@@ -231,19 +234,20 @@ class SamplingBuilder:
         )
 
     def _wait(self, sampled_wait: SampledWait, before: _LastThread | None, now: float) -> Wait:
-        stack, duration_s = self._stacks.get(sampled_wait.tid, 0), now - sampled_wait.since
+        stack = self._stacks.get(sampled_wait.tid, 0)
+        duration_s = now - self._since(sampled_wait)
         duration_s = duration_s if duration_s > 0.0 else 0.0
         if before is not None and before.sampled_wait is sampled_wait:
             former_wait = before.thread.waiting_for
             if former_wait is not None and former_wait.stack == stack:
                 return replace(former_wait, duration_s=duration_s)
         sync_object = sampled_wait.sync_object
-        contends = sync_object.kind in CONTENTION_KINDS
+        contends = sync_object.kind in CONTENTION_KINDS or bool(sync_object.owner)
         return Wait(
             lock=self._estimator.lock_of(sampled_wait).id,
             kind=sync_object.kind,
             duration_s=duration_s,
-            holders=(sync_object.owner,) if sync_object.owner and contends else (),
+            holders=(sync_object.owner,) if sync_object.owner else (),
             stack=stack,
             site=0,
             seq=sampled_wait.seq,
@@ -310,9 +314,9 @@ class SamplingBuilder:
         interval_s: float,
     ) -> Lock:
         sync_object = lock.sync_object
-        longest_first = sorted(waiting, key=lambda wait: wait.since)
+        longest_first = sorted(waiting, key=self._since)
         owners = {wait.sync_object.owner for wait in waiting} - {0}
-        is_contention = sync_object.kind in CONTENTION_KINDS
+        is_contention = sync_object.kind in CONTENTION_KINDS or bool(owners)
         return Lock(
             id=lock.id,
             address=sync_object.address,
@@ -330,6 +334,7 @@ class SamplingBuilder:
             rates=replace(WAITS_ALONE, wait=max(grown_s, 0.0) / interval_s if interval_s else 0.0),
             recursive=sync_object.recursive,
             freed_at_exit=sync_object.robust,
+            readers=max([wait.sync_object.readers for wait in waiting], default=0),
             idle=not is_contention,
             idle_s=0.0 if is_contention else lock.wait.s,
         )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
+from collections.abc import Callable
 
 from locktop.collector.linux import procfs
 from locktop.collector.symbols.elf.file import ElfFile
@@ -36,6 +38,11 @@ class CLibrary:
         self.version = _version(pid, library) if library is not None else 0
         self._is_file = library is not None
         self.may_wait_at = functools.lru_cache(maxsize=4096)(self._waits_at)
+
+    def has_mapped(self, is_wanted: Callable[[str], bool]) -> bool:
+        """Return whether the process has mapped a file whose base name is wanted."""
+        paths = {mapping.path for mapping in self._space.mappings}
+        return any(is_wanted(os.path.basename(path)) for path in paths)
 
     def _waits_at(self, pc: int) -> bool:
         """Return whether a futex call at ``pc`` may be a wait for an object of this library.

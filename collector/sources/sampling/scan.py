@@ -14,7 +14,8 @@ from locktop.collector.linux.process_info import iso
 from locktop.collector.linux.syscalls import SystemCall
 from locktop.collector.model import CONTENTION_KINDS, Deadlock, Draft, Kind, Thread
 from locktop.collector.sources import deadlock_check, discover
-from locktop.collector.sources.pipeline import Scan, StackBudgets
+from locktop.collector.sources.pipeline import Scan
+from locktop.collector.sources.probe_set import StackBudgets
 from locktop.collector.sources.probes.python_stacks import WaitKeys, merged_wait_keys
 from locktop.collector.sources.sampling import builder
 from locktop.collector.sources.sampling.sampler import Sample
@@ -29,6 +30,10 @@ _STOPPED = "Tt"  # states of a thread that a signal or a debugger has stopped
 _NOTE = (
     "there is a sample every {every:.0f} ms: shorter waits are met by chance; the numbers of"
     " acquisitions and the hold times are not known"
+)
+_UNKNOWN_BEGINS = (
+    "this kernel does not tell since when threads wait: a wait of at least so long is known only"
+    " for as long as locktop has watched it (`locktop check` watches for 10 s)"
 )
 _UNKNOWN_FUTEX = "some threads wait in futex calls whose object or holder is not known"
 
@@ -72,12 +77,15 @@ class SamplingScan(Scan):
         if ptrace_access.memory_refusal(watched.target.pid):
             raise PermissionError  # the kernel allowed it before
         session.find_once_runners(self.stack_budgets.of_waits)
-        self._now_s = session.sampled_at
+        session.find_recursive_locks(self.stack_budgets.of_waits)
+        session.query_begins(self.stack_budgets.of_waits)
+        self._now_s = self.read_at_s = watched.tasks.locks_read_s = session.sampled_at
         self._waits = session.waits
         before = watched.scanned_at or self._begun
         watched.scanned_at = self._now_s
         living = {sample.kernel_tid for sample in session.samples.values()}
         watched.tasks.keep_only(living)
+        watched.tasks.note_sleeps(session.noted_sleep)
         session.stacks.keep_only(living)
         self._stacks = self._stacks_of_waits()
         self.draft = self._new_draft(self._now_s - before)
@@ -92,6 +100,7 @@ class SamplingScan(Scan):
             f"sampled, not counted: {self._without_library}",
             _NOTE.format(every=1000 * interval_s / max(session.taken, 1)),
             *([_UNKNOWN_FUTEX] if unknown else ()),
+            *([] if session.begins.is_complete else [_UNKNOWN_BEGINS]),
             *discover.notes(watched.target),
             *session.resolver.notes(),
             *session.python.notes(),

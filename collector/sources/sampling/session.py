@@ -13,17 +13,25 @@ from locktop.collector.analysis.idle.classifier import Classifier
 from locktop.collector.analysis.idle.rules import Rules
 from locktop.collector.errors import LocktopError
 from locktop.collector.linux import procfs
+from locktop.collector.linux.threads import NotedSleep, SleepBegin
 from locktop.collector.model import Frame, Kind, Lock
 from locktop.collector.sources import preloadable
-from locktop.collector.sources.pipeline import Probes
+from locktop.collector.sources.probe_set import Probes
+from locktop.collector.sources.probes.gil_holders import GilHolders
 from locktop.collector.sources.probes.holder_activity import HolderProbe
 from locktop.collector.sources.probes.native_stacks import NativeStacks
+from locktop.collector.sources.probes.probable_holders import ProbableHolders
+from locktop.collector.sources.probes.python_holders import PythonHolders
+from locktop.collector.sources.probes.python_lock_reader import PythonLockReader
 from locktop.collector.sources.probes.python_stacks import PythonStacks, WaitKeys
 from locktop.collector.sources.probes.python_thread_names import PythonThreadNames
 from locktop.collector.sources.sampling.builder import SamplingBuilder
+from locktop.collector.sources.sampling.child_waits import ChildWaitsProbe
 from locktop.collector.sources.sampling.libc_info import CLibrary
 from locktop.collector.sources.sampling.once_runners import OnceRunnerProbe
+from locktop.collector.sources.sampling.recursive_locks import RecursiveLocks
 from locktop.collector.sources.sampling.sampler import Sample, Sampler
+from locktop.collector.sources.sampling.sleep_begins import SleepBegins
 from locktop.collector.sources.sampling.wait_estimator import WaitEstimator
 from locktop.collector.sources.sampling.wait_objects import SampledWait, SampledWaitReader
 from locktop.collector.sources.watched_process import WatchedProcess
@@ -56,17 +64,21 @@ class SamplingSession:
         self.resolver = Resolver(pid)
         self.sampler = Sampler(pid, target.own_pid)
         self.estimator = WaitEstimator()
+        self.begins = SleepBegins(watched.tasks, self.sampler)
         self.stacks = NativeStacks(pid, self.resolver, stop_threads)
         self._once = OnceRunnerProbe(pid, self.stacks)
         libc = CLibrary(pid)
         self.objects = SampledWaitReader(
             pid, libc.version, self._once.is_once_wait, libc.may_wait_at
         )
+        python_locks = PythonLockReader(pid)
+        self._recursive_locks = RecursiveLocks(python_locks)
+        self.objects.rlock_owner = self._recursive_locks.owner
         self.python = PythonStacks(
             PythonReader(pid), self.stacks.frames, is_final=self.resolver.is_final
         )
         self.builder = SamplingBuilder(
-            self.resolver, self.estimator, self.stacks.frames, self._python_of
+            self.resolver, self.estimator, self.begins.since, self.stacks.frames, self._python_of
         )
         holders = HolderProbe(pid, watched.tasks, self.stacks, self.python, self._still_holds)
         holders.follow(watched.followed_locks)
@@ -77,6 +89,10 @@ class SamplingSession:
             PythonThreadNames(ThreadNameReader(pid)),
             holders,
             Classifier(rules),
+            ProbableHolders(pid, watched.tasks, self.stacks),
+            PythonHolders(pid, watched.tasks, python_locks),
+            GilHolders(pid, watched.tasks, python_locks),
+            ChildWaitsProbe(pid).annotate,
         )
         self.samples: Mapping[int, Sample] = {}  # last sample, by tid
         self.waits: Mapping[int, SampledWait] = {}  # of the last sample, by tid
@@ -108,6 +124,10 @@ class SamplingSession:
         self.taken += 1
         self.samples, self.waits = samples, waits
 
+    def query_begins(self, budget_s: float) -> None:
+        """Query the kernel since when threads wait that already waited in the first sample."""
+        self.begins.query(self.waits.values(), self.samples, self.estimator.first_at, budget_s)
+
     def find_once_runners(self, budget_s: float) -> None:
         """Find the threads that run once routines which others wait for; then sample again."""
         controls = {
@@ -121,6 +141,24 @@ class SamplingSession:
         )
         if self.objects.runners != before:
             self.sample()
+
+    def find_recursive_locks(self, budget_s: float) -> None:
+        """Find the RLocks of Python that threads wait for; then sample again."""
+        calls = {tid: sample.call for tid, sample in self.samples.items()}
+        times = self.sampled_at, self.estimator.first_at
+        if self._recursive_locks.find(self.waits.values(), calls, *times, budget_s):
+            self.objects.read_again(self._recursive_locks.words)
+            self.sample()
+
+    def noted_sleep(self, tid: int) -> NotedSleep | None:
+        """Return since when a thread sleeps, None if samples before the last one do not tell."""
+        sample = self.samples.get(tid)
+        if sample is None or sample.call is None or not self.sampler.is_counted:
+            return None
+        if sample.since >= self.sampled_at:
+            return None
+        begin = SleepBegin(sample.since, sample.since <= self.estimator.first_at)
+        return NotedSleep(round(sample.cpu_s * 1e9), round(sample.runnable_s * 1e9), begin)
 
     def wait_keys(self) -> WaitKeys:
         """Return the numbers of the waits of the last sample."""

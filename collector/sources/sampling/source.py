@@ -115,7 +115,7 @@ class SamplingSource:
                 tid: OngoingWait(
                     lock=session.estimator.lock_of(wait).id,
                     kind=wait.sync_object.kind,
-                    duration_s=session.sampled_at - wait.since,
+                    duration_s=session.sampled_at - session.begins.since(wait),
                     seq=wait.seq,
                     holds=tid in owners,
                 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Container, Iterable, Mapping, Set
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -47,6 +47,9 @@ class SampledWaitReader:
         self._waits_at = may_wait_at
         #: The known runners of the once routines that threads wait for.
         self.runners: Runners = {}
+        #: Returns the present owner of the RLock of Python at whose word threads wait, 0 for none;
+        #: None if they wait for another object.
+        self.rlock_owner: Callable[[int], int | None] = lambda word: None
         self._samples: Mapping[int, Sample] = {}
         self._waits: dict[int, SampledWait] = {}
         self._by_address: dict[int, SampledWait] = {}  # one wait by the address of its object
@@ -103,7 +106,7 @@ class SampledWaitReader:
                     sync_object=sync_object,
                 )
             # Nothing but an owner changes during a sleep.
-            if sync_object.kind not in OWNER_CHANGES_KINDS:
+            if sync_object.kind not in OWNER_CHANGES_KINDS and not sync_object.recursive:
                 del self._reread[tid]
         self._waits = waits
         self._by_address = {}
@@ -130,9 +133,7 @@ class SampledWaitReader:
         owners = {}
         for (address, wait), context in zip(waits.items(), read, strict=True):
             _, sync_object = self._recognise(wait, context, samples)
-            if sync_object is not None and (
-                owner := self._add_once_runner(sync_object, samples).owner
-            ):
+            if sync_object is not None and (owner := self._add_owner(sync_object, samples).owner):
                 owners[address] = owner
         return owners
 
@@ -163,7 +164,7 @@ class SampledWaitReader:
         for wait in waits:
             cache[wait] = self._recognise(wait, context[wait.address], tids)
         objects = {
-            wait: self._add_once_runner(
+            wait: self._add_owner(
                 sync_object or self._former_object(wait, context[wait.address]), tids
             )
             for wait, (_, sync_object) in cache.items()
@@ -192,6 +193,23 @@ class SampledWaitReader:
                 sync_object = join_states.find_join(self._pid, wait, context, tids, self._glibc)
             cached = (context, sync_object)
         return cached
+
+    def read_again(self, words: Container[int]) -> None:
+        """Read the owners of some locks in each sample, from now on.
+
+        Args:
+            words: the addresses at which threads wait for these locks.
+        """
+        for tid, wait in self._waits.items():
+            if wait.futex.address in words:
+                self._reread[tid] = wait.futex
+
+    def _add_owner(self, sync_object: SyncObject, samples: Mapping[int, Sample]) -> SyncObject:
+        """Add the owner of an RLock of Python, or the thread that runs a once routine."""
+        owner = self.rlock_owner(sync_object.address)
+        if owner is not None:
+            return replace(sync_object, owner=owner, recursive=True)
+        return self._add_once_runner(sync_object, samples)
 
     def _add_once_runner(
         self, sync_object: SyncObject, samples: Mapping[int, Sample]

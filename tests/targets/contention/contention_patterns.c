@@ -11,6 +11,8 @@
  *   falseidle        a pool waits for a thread that waits for a mutex; not: another posts too
  *   oversubscribed   far more threads compute than there are CPUs, two wait for a lock; not: no
  *                    thread waits
+ *   cpustarved       far more threads than CPUs compute, and take a mutex briefly; not: as many
+ *                    compute without it, and four hold it for long
  *   highrate         one thread takes a mutex all the time; not: the thread works in between
  */
 #include <sched.h>
@@ -177,6 +179,30 @@ static KEPT void *busy(void *unused)
     return unused;
 }
 
+static KEPT void *computes_and_locks(void *unused)
+{
+    sem_post(&there);
+    for (;;) {
+        compute_us(100);
+        pthread_mutex_lock(&g_lock);
+        compute_us(20);
+        pthread_mutex_unlock(&g_lock);
+    }
+    return unused;
+}
+
+static KEPT void *holds_long(void *unused)
+{
+    sem_post(&there);
+    for (;;) {
+        pthread_mutex_lock(&g_lock);
+        pause_ms(200);
+        pthread_mutex_unlock(&g_lock);
+        pause_ms(0); /* the waiter may take the lock */
+    }
+    return unused;
+}
+
 static KEPT void *often(void *unused)
 {
     sem_post(&there);
@@ -264,6 +290,12 @@ int main(int argc, char **argv)
         if (!is_not)
             run(2, waiter, "waiter");
         run(4 * CPU_COUNT(&cpus), busy, "busy");
+    } else if (!strcmp(what, "cpustarved")) {
+        cpu_set_t cpus;
+        must(sched_getaffinity(0, sizeof cpus, &cpus), "getaffinity");
+        if (is_not)
+            run(4, holds_long, "worker");
+        run(8 * CPU_COUNT(&cpus), is_not ? busy : computes_and_locks, "busy");
     } else if (!strcmp(what, "highrate")) {
         run(1, often, "taker");
     }

@@ -1,6 +1,7 @@
 """A thread holds the GIL, and wants a mutex. Another one holds the mutex, and wants the GIL.
 
-The argument is the library made of gil_and_state_lock.c.
+The argument is the library made of gil_and_state_lock.c. With a second argument, a third thread
+sleeps in a function of C: then the process does not hang, but the two threads do.
 """
 
 import ctypes
@@ -23,6 +24,9 @@ def render_scene():
 if __name__ == "__main__":
     loader = threading.Thread(target=load_scene, name="loader")
     renderer = threading.Thread(target=render_scene, name="renderer")
+    if sys.argv[2:]:
+        sleeper = ctypes.CDLL(None).pause
+        threading.Thread(target=sleeper, name="sleeper", daemon=True).start()
     print("ready", flush=True)
     loader.start()
     renderer.start()

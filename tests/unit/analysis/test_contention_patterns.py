@@ -26,6 +26,7 @@ from locktop.collector.model import (
     Thread,
     ThreadActivity,
     ThreadState,
+    TimeSplit,
     Wait,
 )
 from locktop.collector.render.documents.snapshot_codec import document, parse
@@ -154,6 +155,13 @@ def oversubscribed() -> Snapshot:
     return replace(made, process=replace(made.process, cpus=2))
 
 
+def cpu_starved() -> Snapshot:
+    time = TimeSplit(cpu=0.1, runnable=0.7, contended=0.2)
+    threads = [changed(waiter(tid), time=time, wait_share=0.6) for tid in range(11, 17)]
+    made = scan(tuple(threads[:2]), LockRates(wait=4.0, unheld=2.0), *threads[2:])
+    return replace(made, process=replace(made.process, cpus=2))
+
+
 def high_rate() -> Snapshot:
     return scan((), LockRates(acquisitions=1e6, contended=999), acquisitions=500_000)
 
@@ -172,6 +180,7 @@ SCENARIOS = {
     PatternName.LONG_HOLD: long_hold,
     PatternName.FALSE_IDLE: false_idle,
     PatternName.OVERSUBSCRIBED: oversubscribed,
+    PatternName.CPU_STARVED: cpu_starved,
     PatternName.HIGH_RATE: high_rate,
     PatternName.NO_SIGNAL: no_signal,
 }
@@ -271,6 +280,22 @@ NEAR_MISSES: list[tuple[PatternName, str, Callable[[Snapshot], Snapshot]]] = [
      lambda s: with_thread(s, 24, cpu_share=0.0)),
     (PatternName.OVERSUBSCRIBED, "CPUs not known", lambda s: replace(
         s, process=replace(s.process, cpus=0))),
+    (PatternName.CPU_STARVED, "held meanwhile", lambda s: with_rates(s, unheld=1.99)),
+    (PatternName.CPU_STARVED, "hardly a wait", lambda s: with_rates(s, wait=0.49, unheld=0.4)),
+    (PatternName.CPU_STARVED, "two threads for each CPU", lambda s: without(s, 16)),
+    (PatternName.CPU_STARVED, "threads without waits want CPUs", lambda s: with_threads(
+        s, lambda one: changed(one, wait_share=0.0))),
+    (PatternName.CPU_STARVED, "CPUs not known", lambda s: replace(
+        s, process=replace(s.process, cpus=0))),
+    (PatternName.CPU_STARVED, "the run queue is not counted", lambda s: with_threads(
+        s, lambda one: changed(one, time=TimeSplit(cpu=0.1, unknown=("runnable",))))),
+    (PatternName.CPU_STARVED, "given back by others",
+     lambda s: with_lock(s, foreign_releases=True)),
+    (PatternName.CPU_STARVED, "of two processes", lambda s: with_waits(s, pshared=True)),
+    (PatternName.CPU_STARVED, "a semaphore has no holder", lambda s: with_lock(s, kind=Kind.SEM)),
+    (PatternName.CPU_STARVED, "for work", lambda s: with_lock(s, idle=True)),
+    (PatternName.CPU_STARVED, "holders not known", lambda s: replace(s, level="counting")),
+    (PatternName.CPU_STARVED, "watched later", lambda s: replace(s, complete=False)),
     (PatternName.HIGH_RATE, "the rate is lower", lambda s: with_rates(s, acquisitions=999_999)),
     (PatternName.HIGH_RATE, "contended", lambda s: with_rates(s, contended=1000)),
     (PatternName.HIGH_RATE, "the row has many locks", lambda s: with_lock(s, id=0)),

@@ -269,7 +269,7 @@ def test_a_wait_that_no_thread_can_end_has_no_holder() -> None:
 def test_each_block_reason_has_a_sentence(how: BlockReason) -> None:
     snapshot = seen(*RING, circle=3, how={1: how})
     said = page(snapshot)
-    words = ("held by t2", "behind t2", "got by t2", "run by t2", "the end of t2",
+    words = ("held by t2", "behind t2", "taken by t2", "run by t2", "the end of t2",
              "t2 (2) has not arrived", "which t2 (2) would have", "given back by t2",
              "got before the fork, and t2 (2) alone")  # fmt: skip
     assert sum(word in said for word in words) == 1

@@ -37,7 +37,7 @@ def test_offsets_of_one_second_are_rows() -> None:
     assert heat_map.waits_by_offset(lanes, FIRST_S, 4, 10)[:2] == [
         [50 * MS, 50 * MS, 0, 50 * MS], [50 * MS, 50 * MS, 0, 0],
     ]  # fmt: skip
-    of_two = heat_map.waits_by_offset(lanes, FIRST_S, 4, 10, lock=2)
+    of_two = heat_map.waits_by_offset(lanes, FIRST_S, 4, 10, {2})
     assert sum(map(sum, of_two)) == 100 * MS
     assert of_two[9] == [0, 0, 50 * MS, 0]
 
@@ -59,7 +59,9 @@ def test_all_kinds_of_rows_have_the_same_sum() -> None:
         grid = heat_map.waits_by_offset(lanes, FIRST_S, 3, parts)
         assert sum(map(sum, grid)) == whole
         assert len(grid) == parts
-        of_locks = [heat_map.waits_by_offset(lanes, FIRST_S, 3, parts, lock) for lock in (1, 2, 3)]
+        of_locks = [
+            heat_map.waits_by_offset(lanes, FIRST_S, 3, parts, {lock}) for lock in (1, 2, 3)
+        ]
         assert sum(sum(map(sum, found)) for found in of_locks) == whole
 
 

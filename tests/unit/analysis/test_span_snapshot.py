@@ -38,7 +38,7 @@ def test_waits_for_work_are_apart() -> None:
 
 def test_one_lock_alone_counts_and_an_unknown_one_has_a_name() -> None:
     waits = timed(record(1, 0, 20), record(2, 0, 30, lock=77))
-    found = span_snapshot(SNAPSHOT, waits, at(0), at(50), lock=77)
+    found = span_snapshot(SNAPSHOT, waits, at(0), at(50), locks={77})
     assert [lock.name for lock in found.locks] == ["lock 77"]
 
 

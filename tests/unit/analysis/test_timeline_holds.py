@@ -13,6 +13,7 @@ from locktop.collector.analysis import timeline_holds
 from locktop.collector.model import (
     ActivityState,
     Held,
+    HoldersSeen,
     Kind,
     ScanSample,
     ThreadActivity,
@@ -117,7 +118,10 @@ def test_a_hold_after_a_recorded_one_is_known_from_scans() -> None:
 def test_a_hold_of_unknown_age_counts_in_samples_alone() -> None:
     waits = timed(record(3, 0, 300))
     exact = [scan(time, 1, holds=held(1, None)) for time in (100, 200)]
-    assert timeline_holds.holders_during(waits[0], line(waits, exact)) is None
+    found = timeline_holds.holders_during(waits[0], line(waits, exact))
+    assert found is not None
+    assert found.shares == ()
+    assert found.seen == HoldersSeen(scans=2, held=2, tids=(1,), are_readers=False)
     sampled = [replace(one, is_sampled=True) for one in [*exact, scan(300, 1)]]
     found = timeline_holds.holders_during(waits[0], line(waits, sampled, is_sampled=True))
     assert shares(found) == [(1, 150)]

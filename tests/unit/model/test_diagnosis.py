@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from locktop.collector.model.diagnosis import WATCH, Diagnosis, Sight, full, limited, none, worst
-from locktop.collector.render.doctor import doctor_text
+from locktop.collector.model.diagnosis import WATCH, Sight, full, limited, none, worst
 
 
 def test_all_is_seen_only_if_nothing_is_missing() -> None:
@@ -14,13 +13,3 @@ def test_all_is_seen_only_if_nothing_is_missing() -> None:
 
 def test_a_process_that_cannot_be_watched_is_the_worst() -> None:
     assert worst([full("a", ""), none(WATCH, ""), limited("b", "")]) is Sight.NONE
-
-
-def test_long_facts_stay_in_their_column() -> None:
-    found = Diagnosis((limited("rights", "one two three four five", "six seven"),), 7, "app")
-    assert doctor_text(found, 34).splitlines() == [
-        "a part is visible of process 7 (app):",
-        "  limited  rights  one two three",
-        "                   four five",
-        "                   -> six seven",
-    ]

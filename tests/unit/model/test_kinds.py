@@ -24,6 +24,7 @@ SETS = {
     "OWNER_IN_MEMORY_KINDS": "mutex rwlock",
     "READERS_UNNAMED_KINDS": "rwlock",
     "OWNER_UNNAMED_KINDS": "spin once",
+    "HOLDER_SOUGHT_KINDS": "rwlock futex",
     "OWNER_CHANGES_KINDS": "mutex rwlock futex once",
     "ACROSS_PROCESSES_KINDS": "mutex rwlock",
     "FOR_THREADS_KINDS": "join barrier once",
@@ -35,6 +36,7 @@ SETS = {
     "MUST_BE_ASLEEP_KINDS": "sem cond barrier join",
     "SLEEPS_FOR_ENDED_KINDS": "mutex rwlock once",
     "WAKES_AT_RELEASE_KINDS": "mutex rwlock sem",
+    "WOKEN_KINDS": "futex",
     "SAME_REQUESTS_KINDS": "sem cond barrier",
     "USES_COUNTED_KINDS": "sem cond barrier",
     "LIVES_KINDS": "sem",
@@ -44,12 +46,14 @@ SETS = {
 }
 
 
-def test_each_kind_has_a_row_with_each_trait() -> None:
+def test_each_kind_has_each_trait() -> None:
     assert list(TRAITS) == list(Kind)
     assert not KindTraits.__struct_defaults__
+    flags = [name for name in KindTraits.__struct_fields__ if name != "signal_word"]
+    assert {type(getattr(traits, name)) for traits in TRAITS.values() for name in flags} == {bool}
 
 
-def test_a_row_without_a_trait_is_an_error() -> None:
+def test_a_kind_without_a_trait_is_an_error() -> None:
     with pytest.raises(TypeError, match="exclusive"):
         KindTraits(contention=True)  # type: ignore[call-arg]
 

@@ -13,6 +13,7 @@ import pytest
 from support.eventually import until
 
 from locktop.collector.errors import LocktopError
+from locktop.collector.sources import launch
 from locktop.collector.sources.launched_program import EndedEarlyError, LaunchedProgram
 from locktop.tui.commands.run import report_end
 
@@ -40,6 +41,17 @@ def test_a_program_that_ended_at_once_is_reported_with_its_last_output(
     assert log.read_text() == "no config\n"
 
 
+def test_a_program_gets_further_variables_and_keeps_its_own_preloaded_library(
+    tmp_path: Path,
+) -> None:
+    log = tmp_path / "log"
+    other = str(launch.library("nop"))
+    code = "import os; print(os.environ['LD_PRELOAD'], os.environ['NEW'])"
+    with started(code, output=str(log), environment={"LD_PRELOAD": other, "NEW": "1"}) as program:
+        wait_until_ended(program)
+    assert log.read_text() == f"{launch.library()}:{other} 1\n"
+
+
 def test_ending_a_running_program_is_status_0(tmp_path: Path) -> None:
     with started("import signal; signal.pause()", output=str(tmp_path / "log")) as program:
         pid = program.pid
@@ -48,9 +60,19 @@ def test_ending_a_running_program_is_status_0(tmp_path: Path) -> None:
         os.kill(pid, 0)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    ("number", "end"),
+    [
+        (signal.SIGTERM, SystemExit),
+        (signal.SIGHUP, SystemExit),
+        (signal.SIGINT, KeyboardInterrupt),
+    ],
+)
 def test_a_signal_during_the_start_leaves_no_program_behind(
-    number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    number: signal.Signals,
+    end: type[BaseException],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pids = []
 
@@ -64,9 +86,10 @@ def test_a_signal_during_the_start_leaves_no_program_behind(
     before = signal.getsignal(number)
     code, log = "import signal; signal.pause()", str(tmp_path / "log")
     program = started(code, output=log, ends_with_screen=True)
-    with pytest.raises(SystemExit) as left, program:
+    with pytest.raises(end) as left, program:
         pytest.fail("it went on")
-    assert left.value.code == 128 + number
+    if isinstance(left.value, SystemExit):
+        assert left.value.code == 128 + number
     with pytest.raises(ProcessLookupError):
         os.kill(pids[0], 0)
     assert signal.getsignal(number) == before

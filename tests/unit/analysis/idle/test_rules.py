@@ -9,7 +9,7 @@ from unit.builders.idle_verdicts import frames, verdict
 
 from locktop.collector.analysis.idle import rules
 from locktop.collector.analysis.idle.classifier import Classifier
-from locktop.collector.analysis.idle.rules import Rules, names_by_kind_alone, parse, shipped
+from locktop.collector.analysis.idle.rules import Rules, Waker, names_by_kind_alone, parse, shipped
 from locktop.collector.model import CONTENTION_KINDS, Frame, Kind, Snapshot
 from locktop.collector.symbols.python.interpreter import PYTHON
 
@@ -239,6 +239,37 @@ def test_a_rule_with_neither_gives_no_verdict() -> None:
     rules = Rules(parse("neither theirs kind=futex function=take type=gate", "x"))
     assert rules.type(frames("take")) == "gate"
     assert verdict(rules, Kind.FUTEX, *frames("take")) == "idle futex"
+
+
+@pytest.mark.parametrize(
+    ("type_", "waker"),
+    [
+        ("Rust Mutex", Waker.EVERY_HOLDER),
+        ("Rust Once", Waker.HOLDER),
+        # Each waiter of parking_lot sleeps at a word of its own, so its wait has several holders.
+        ("parking_lot waiter", Waker.UNKNOWN),
+        ("Rust Condvar", Waker.UNKNOWN),
+        ("Rust park", Waker.UNKNOWN),
+        ("", Waker.UNKNOWN),
+    ],
+)
+def test_the_type_of_a_futex_tells_whether_its_waker_held_it(type_: str, waker: Waker) -> None:
+    assert Rules().waker(type_) is waker
+
+
+def test_the_first_rule_with_a_type_tells_its_waker() -> None:
+    own = parse(
+        'neither mine kind=futex function=take type="gate" waker=holder\n'
+        'neither park kind=futex function=park type="Rust Mutex"', "x",
+    )  # fmt: skip
+    assert Rules(own).waker("gate") is Waker.HOLDER
+    assert Rules(own).waker("Rust Mutex") is Waker.UNKNOWN
+
+
+@pytest.mark.parametrize("words", ["type=gate waker=maybe", "waker=holder"])
+def test_a_waker_is_a_holder_of_a_type(words: str) -> None:
+    with pytest.raises(ValueError, match=r"x, line 1: .*waker="):
+        parse(f"idle mine function=take {words}", "x")
 
 
 def futex(snapshot: Snapshot, *functions: str, generation: int = 0) -> Snapshot:

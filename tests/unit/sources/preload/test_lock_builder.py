@@ -20,6 +20,7 @@ from locktop.collector.sources.preload.stack_table import StackFrames
 from locktop.collector.symbols.resolver import Resolver
 
 MUTEX, RWLOCK, SEM = lib.LT_KIND_MUTEX, lib.LT_KIND_RWLOCK, lib.LT_KIND_SEM
+FUTEX = lib.LT_KIND_FUTEX
 LOCK = 3
 
 
@@ -348,3 +349,25 @@ def test_a_lock_without_a_variable_has_the_name_of_its_first_stack(locks: Locks)
     made = Locks()
     made.sites = [site(5, 1, SECOND)]
     assert made.one(row(made_at=7)).name == "mutex made in app+0x7"
+
+
+@pytest.mark.parametrize("times_holds", [False, True])
+def test_a_futex_has_holders_only_once_it_is_known_as_a_lock(
+    locks: Locks, times_holds: bool
+) -> None:
+    locks.charges = [(7, 21, 3 * SECOND), (8, 22, 2 * SECOND)]  # stacks of wakes
+    futex_row = row(FUTEX, wait_ticks=6 * SECOND, contended=3,
+                    hold_ticks=SECOND, hold_timed=2, hold_max=SECOND)  # fmt: skip
+    futex = locks.one(futex_row)
+    assert (futex.blame, futex.unheld_wait_s) == ((), None)
+    assert (futex.hold_s, futex.hold_timed, futex.hold_max_s) == (0.0, 0, 0.0)
+    one = reading(rows=[futex_row])
+    one.charges[LOCK] = charged(locks.charges)
+    known = locks.builder.add_wakers(futex, one, lambda stack: 0x100 + stack, times_holds)
+    assert [tuple(entry.holder) for entry in known.blame] == [
+        (7, 0x100 + 21, 0), (8, 0x100 + 22, 0), (0, 0, 0),
+    ]  # fmt: skip
+    assert [entry.wait_s for entry in known.blame] == [3.0, 2.0, 1.0]
+    assert known.unheld_wait_s == 1.0
+    assert known.hold_timed == (2 if times_holds else 0)
+    assert known.hold_s == (1.0 if times_holds else 0.0)

@@ -41,6 +41,10 @@ class Kernel(KernelThreads):
         self.run_counts: dict[int, int] = {TID: 5}
         self.requests: list[int] = []
 
+    def asleep_since(self, tid: int) -> float | None:
+        """This kernel does not tell."""
+        return None
+
     def sleeps_in(self, tid: int) -> str:
         self.requests.append(tid)
         return self.wchan.get(tid, "futex_do_wait")

@@ -7,13 +7,18 @@ from collections.abc import Collection
 from types import SimpleNamespace
 
 import pytest
+from msgspec.structs import replace
 from support.eventually import until
 from unit.builders.records import snapshot, thread
+from unit.builders.waits import wait
 
 from locktop.collector.linux.threads import KernelThreads
-from locktop.collector.model import ActivityState, ThreadActivity, ThreadState
+from locktop.collector.model import ActivityState, Thread, ThreadActivity, ThreadState
 from locktop.collector.sources.probes import followed_thread
-from locktop.collector.sources.probes.followed_thread import FollowedThread
+from locktop.collector.sources.probes.followed_thread import (
+    FollowedThread,
+    only_thread_that_goes_on,
+)
 
 
 class SlowStacks:
@@ -29,7 +34,7 @@ class SlowStacks:
     def was_stopped(self, tid: int) -> bool:
         return False
 
-    def running(self, tids: Collection[int]) -> dict[int, int]:
+    def running(self, tids: Collection[int], budget_s: float) -> dict[int, int]:
         return {}
 
 
@@ -60,3 +65,44 @@ def test_a_slow_unwinder_leaves_the_time_for_the_text_of_a_call(
         finally:
             tasks.close()
             blocked.communicate()
+
+
+def waits(tid: int, *holders: int) -> Thread:
+    """Return a thread that waits for a lock with these known holders."""
+    return thread(tid, f"t{tid}", ThreadState.WAITING, waiting_for=replace(wait(), holders=holders))
+
+
+def goes_on(tid: int, *, alive: bool = True, pid: int = 0) -> Thread:
+    """Return a thread that waits for nothing."""
+    return replace(thread(tid, f"t{tid}", ThreadState.RUNNING), alive=alive, pid=pid)
+
+
+@pytest.mark.parametrize(
+    ("threads", "tid"),
+    [
+        ([waits(1), waits(2), goes_on(3)], 3),
+        ([waits(1, 3), waits(2), goes_on(3)], 3),
+        ([waits(1, 3), waits(2, 3), goes_on(3)], 0),
+        ([waits(1), goes_on(2), goes_on(3)], 0),
+        ([waits(1), goes_on(2, alive=False), goes_on(3)], 3),
+        ([waits(1), goes_on(2, pid=7), goes_on(3)], 3),
+        ([waits(1), waits(2)], 0),
+        ([goes_on(3)], 0),
+        ([], 0),
+    ],
+    ids=[
+        "unknown holders",
+        "one unknown holder",
+        "known holders",
+        "two go on",
+        "an ended thread",
+        "a thread of a peer process",
+        "all wait",
+        "nobody waits",
+        "no threads",
+    ],
+)
+def test_theonly_thread_that_goes_on_may_hold_a_lock_of_an_unknown_holder(
+    threads: list[Thread], tid: int
+) -> None:
+    assert only_thread_that_goes_on(threads) == tid

@@ -374,7 +374,9 @@ def test_the_ended_owners_with_most_waiters_are_reported() -> None:
 def test_an_ongoing_wait_changes_times_alone() -> None:
     sampled, stack = WaitEstimator(), 1 << 33
     resolver = Resolver(os.getpid())
-    builder = SamplingBuilder(resolver, sampled, lambda id_: (), lambda wait: ())
+    builder = SamplingBuilder(
+        resolver, sampled, lambda wait: wait.since, lambda id_: (), lambda wait: ()
+    )
     asleep = Sample(100, 100, 1, "worker", "S", 0.25, 0.0, None, 1, 10.0)
     holder = Sample(101, 101, 2, "holder", "S", 0.5, 0.0, None, 1, 10.0)
     samples, waits = {101: holder, 100: asleep}, {100: wait(100, 1, 10.0)}
@@ -410,7 +412,9 @@ def test_an_ongoing_wait_changes_times_alone() -> None:
 
 def test_a_lock_without_waiters_stays_the_same_object_until_a_change() -> None:
     sampled, resolver = WaitEstimator(), Resolver(os.getpid())
-    builder = SamplingBuilder(resolver, sampled, lambda id_: (), lambda wait: ())
+    builder = SamplingBuilder(
+        resolver, sampled, lambda wait: wait.since, lambda id_: (), lambda wait: ()
+    )
     at, seen = 10.0, list[Lock]()
     for waits in ({100: wait(100, 1, 10.0)}, {}, {}, {}):
         sampled.add(at, waits)

@@ -1,0 +1,210 @@
+"""The thread that keeps Python's global interpreter lock (GIL) while other threads wait for it.
+
+A waiter wakes every 5 ms and asks the holder for the GIL. A thread that runs Python code gives it
+away then. A thread in a function of C may keep it for long. The interpreter counts how often the
+GIL went from one thread to another. If the number is the same in two readings, nobody else had it
+between them. So a waiter that waits at both readings waited throughout, for this one holder.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from locktop.collector.analysis import interpreter_deadlocks
+from locktop.collector.linux import futex, process_memory
+from locktop.collector.linux.threads import KernelThreads, ThreadMoment
+from locktop.collector.model import Deadlock, DeadlockEdge, Draft, Held, Kind, Thread, Wait
+from locktop.collector.sources.probes.hang_probe import gil_waiters
+from locktop.collector.sources.probes.python_lock_reader import PythonLockReader
+from locktop.collector.symbols.python import gil
+from locktop.collector.symbols.python.gil import GilReading
+
+#: A GIL that a thread has kept for a shorter time is no finding.
+_MIN_KEPT_S = 0.1
+_COND_SIZE = 48  # bytes of a pthread_cond_t
+#: For a waiter that is awake between two of its waits: seconds for it to sleep again, and a pause.
+_MAX_AWAKE_S, _PAUSE_S = 0.3, 0.001
+_OWNER_AT = 8  # of a pthread_mutex_t
+_OWNER = struct.Struct("=I")
+
+
+class _KeptGil(Struct):
+    """A GIL that one thread has kept since a reading."""
+
+    reading: GilReading
+    since_s: float  # time.monotonic()
+    waiters: dict[int, float]  # by tid: the reading at which the thread waited first
+
+
+class GilHolders:
+    """Finds these threads in one process, scan after scan."""
+
+    def __init__(self, pid: int, tasks: KernelThreads, reader: PythonLockReader) -> None:
+        self._pid = pid
+        self._tasks = tasks
+        self._reader = reader
+        self._kept: dict[int, _KeptGil] = {}  # by address of the condition
+
+    def find_deadlocks(self, draft: Draft, may_wait: bool) -> bool:
+        """Fill in who keeps the GIL, and the deadlocks over it; return whether there are any.
+
+        Args:
+            draft: the scan, with the names of functions.
+            may_wait: whether to wait for a second reading in this scan.
+        """
+        waiters = gil_waiters(draft)
+        self.annotate(draft, waiters, may_wait)
+        cycles = interpreter_deadlocks.find(draft, waiters)
+        confirmed = [self.confirm(draft, cycle) for cycle in cycles]
+        draft.deadlocks = (*draft.deadlocks, *filter(None, confirmed))
+        return any(confirmed)
+
+    def annotate(self, draft: Draft, waiters: Mapping[int, int], may_wait: bool) -> None:
+        """Fill in who keeps the GIL, and how long the others have waited for it.
+
+        Args:
+            draft: the scan.
+            waiters: by tid, the address of the condition at which a thread waits for the GIL.
+            may_wait: whether to wait for a second reading in this scan.
+        """
+        if not waiters:
+            self._kept = {}
+            return
+        self._read(waiters)
+        if may_wait and any(self._age_s(kept) < _MIN_KEPT_S for kept in self._kept.values()):
+            time.sleep(_MIN_KEPT_S)
+            self._read(waiters)
+        kept = {
+            tid: kept
+            for kept in self._kept.values()
+            for tid in kept.waiters
+            if self._age_s(kept) >= _MIN_KEPT_S and tid != kept.reading.holder
+        }
+        if kept:
+            _fill_in(draft, kept, time.monotonic())
+
+    def _age_s(self, kept: _KeptGil) -> float:
+        return time.monotonic() - kept.since_s
+
+    def _read(self, waiters: Mapping[int, int]) -> None:
+        """Read each GIL; forget those that another thread has had since the reading before."""
+        before, self._kept = self._kept, {}
+        locks, state = self._reader.locks(), self._reader.state
+        if locks is None or state is None:
+            return
+        now = time.monotonic()
+        readings = {
+            address: gil.read(self._pid, state, address) for address in set(waiters.values())
+        }
+        for tid, address in waiters.items():
+            reading = readings[address]
+            if reading is None:
+                continue
+            kept = self._kept.get(reading.condition)
+            if kept is None:
+                kept = before.get(reading.condition)
+                if kept is None or kept.reading != reading:
+                    kept = _KeptGil(reading, now, {})
+                kept.waiters = {
+                    tid: since_s for tid, since_s in kept.waiters.items() if tid in waiters
+                }
+                self._kept[reading.condition] = kept
+            kept.waiters.setdefault(tid, now)
+
+    # ---- deadlocks ----
+
+    def confirm(self, draft: Draft, deadlock: Deadlock) -> Deadlock | None:
+        """Return a deadlock over the GIL with whether it is certain; None if it is none.
+
+        All threads but the waiters for the GIL sleep throughout the query. One of these has the GIL
+        meanwhile. So the waiters for the GIL that are seen during the query stay in that wait. They
+        do not release what they own after that.
+
+        Args:
+            draft: the scan.
+            deadlock: a cycle of its waits.
+        """
+        waits = {thread.tid: thread.waiting_for for thread in draft.threads}
+        locks = {lock.id: lock for lock in draft.locks}
+        kept = {tid: kept for kept in self._kept.values() for tid in kept.waiters}
+        sleepers = [edge for edge in deadlock.cycle if edge.tid not in kept]
+        before = self._tasks.moments([edge.tid for edge in sleepers])
+        if len(before) < len(sleepers) or any(each.state != "S" for each in before.values()):
+            return None
+        for edge in deadlock.cycle:
+            if edge.tid in kept and not self._waits_for_gil(edge, kept[edge.tid].reading):
+                return None
+        owners = [
+            self._owner(waits[edge.tid], locks[edge.waits_for].address, before[edge.tid])
+            for edge in sleepers
+        ]
+        again = self._tasks.moments(before)
+        if any(tid not in again or again[tid] != moment for tid, moment in before.items()):
+            return None
+        if any(
+            owner not in (edge.held_by, None) for owner, edge in zip(owners, sleepers, strict=True)
+        ):
+            return None
+        return replace(deadlock, certain=True, doubt="") if None not in owners else deadlock
+
+    def _waits_for_gil(self, edge: DeadlockEdge, expected: GilReading) -> bool:
+        """Return whether a thread waits for a GIL that the expected thread has."""
+        state, until = self._reader.state, time.monotonic() + _MAX_AWAKE_S
+        while state is not None and time.monotonic() < until:
+            moment = self._tasks.moments([edge.tid]).get(edge.tid)
+            call = moment.call if moment is not None and moment.state == "S" else None
+            wait = futex.parse_wait(self._pid, call) if call is not None else None
+            if wait is not None and 0 <= wait.address - expected.condition < _COND_SIZE:
+                return gil.read(self._pid, state, expected.condition) == expected
+            time.sleep(_PAUSE_S)
+        return False
+
+    def _owner(self, wait: Wait | None, address: int, moment: ThreadMoment) -> int | None:
+        """Return the tid in the memory of the lock that a thread waits for; None if not known."""
+        if wait is not None and wait.kind is Kind.MUTEX:
+            data = process_memory.read(self._pid, address + _OWNER_AT, _OWNER.size)
+            return int(_OWNER.unpack(data)[0]) if len(data) == _OWNER.size else 0
+        locks, waited_for = self._reader.locks(), self._reader.waited_for_in(moment)
+        if locks is None or waited_for is None or not waited_for[1].owned:
+            return None
+        return locks.owner(waited_for[1])
+
+
+def _fill_in(draft: Draft, kept: Mapping[int, _KeptGil], now: float) -> None:
+    """Give waits and locks their holders, and the holders what they hold."""
+    holders: dict[int, int] = {}  # by lock
+    threads: list[Thread] = []
+    for thread in draft.threads:
+        wait = thread.waiting_for
+        if thread.tid in kept and wait is not None:
+            holder = kept[thread.tid].reading.holder
+            holders[wait.lock] = holder
+            # The interpreter's wait has no time limit, although each of its calls has.
+            lasted_s = max(wait.duration_s, now - kept[thread.tid].waiters[thread.tid])
+            wait = replace(
+                wait, holders=(holder,), duration_s=lasted_s, timed=False, is_lower_bound=True,
+            )  # fmt: skip
+            thread = replace(thread, waiting_for=wait)
+        threads.append(thread)
+    draft.threads = tuple([
+        replace(thread, holds=(*thread.holds, *_holds(holders, thread.tid)))
+        if thread.tid in holders.values() else thread
+        for thread in threads
+    ])  # fmt: skip
+    draft.locks = tuple([
+        replace(lock, holders=(holders[lock.id],)) if lock.id in holders else lock
+        for lock in draft.locks
+    ])  # fmt: skip
+
+
+def _holds(holders: Mapping[int, int], tid: int) -> Sequence[Held]:
+    return [
+        Held(lock=lock, site=0, duration_s=None)
+        for lock, holder in holders.items()
+        if holder == tid
+    ]

@@ -1,0 +1,396 @@
+"""The threads that probably hold locks which name no holder, by what their code does next.
+
+A Rust Mutex or an absl::Mutex does not name its holder. But the machine code of the holder goes on
+to release the lock, and the code of every other thread has to take it first (next_use.py). So each
+frame of each thread that does not wait for the lock is followed, from the innermost on. The first
+frame that does something with the lock decides. Of a thread that runs, the kernel copies the stack.
+
+Nothing of this is certain: the code may go another way than it seems.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterator, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from locktop.collector.linux import futex, process_memory
+from locktop.collector.linux.threads import KernelThreads, ThreadMoment
+from locktop.collector.model import Draft, HolderEvidence, Lock, ProbableHolder, Thread
+from locktop.collector.model.kinds import HOLDER_SOUGHT_KINDS
+from locktop.collector.sources.probes import lock_words
+from locktop.collector.sources.probes.native_stacks import NativeStacks
+from locktop.collector.symbols.unwind import perf_sample
+from locktop.collector.symbols.unwind.first_use import SoughtLock
+from locktop.collector.symbols.unwind.perf_sample import RefusedError
+
+if TYPE_CHECKING:
+    from locktop.collector.linux.syscalls import SystemCall
+    from locktop.collector.symbols.unwind.cursor import Unwound
+    from locktop.collector.symbols.unwind.unwinder import Unwinder
+
+#: A shorter wait is likely to end before its holder is known.
+_MIN_WAIT_S = 0.1
+_MAX_LOCK_SIZE = 64  # bytes from the address of a lock to a word that threads wait at
+_MAX_LOCKS = 16  # of one scan, those with the longest waits
+_MAX_RUNNING = perf_sample.MAX_SAMPLED
+_RUNNING_S = 0.01  # for a running thread to be on a CPU once more
+_MAX_HOLDERS = 8  # of one lock
+_PAGE = 4096
+_OBJECT_SIZE = 256  # bytes of an object before a lock in it
+_STACK_SIZE = 8 * _PAGE  # bytes of the stack that are searched for the lock
+_MAX_NEW = 128  # stacks that are read at once
+#: CPU seconds to follow threads: of a scan for the screen, and of one that waits for all names.
+_SCAN_S, _FULL_SCAN_S = 0.01, 1.0
+_MAX_SHARE = 0.02  # of a CPU, for scans of the screen
+
+
+class _HoldQuestion(NamedTuple):
+    """Whether one sleep of a thread is within a hold of a lock."""
+
+    tid: int
+    counts: tuple[int, int, int]  # of ThreadMoment: each sleep has others
+    words: SoughtLock
+
+
+class _Answer(NamedTuple):
+    holds: bool
+    site: int  # the return address in the frame that goes on to release the lock
+
+
+_NO_HOLDER = _Answer(holds=False, site=0)
+
+
+class _Likeness(NamedTuple):
+    """The signs by which threads of a pool are alike: if one does not hold the lock, none does."""
+
+    addresses: tuple[int, ...]  # the stack; () if it is not known
+    #: The addresses on the stack that lead to the lock, each with its place.
+    references: tuple[tuple[int, int], ...]
+
+
+class _Candidate(NamedTuple):
+    """A thread that may hold a lock."""
+
+    question: _HoldQuestion
+    moment: ThreadMoment
+    likeness: _Likeness
+
+
+class _Kept(Struct):
+    """The answers about threads that sleep on, kept from one scan to the next."""
+
+    likenesses: dict[_HoldQuestion, _Likeness] = field(default_factory=dict)
+    answers: dict[_HoldQuestion, _Answer] = field(default_factory=dict)
+
+
+class _WantedLock(NamedTuple):
+    """A lock that threads wait for, and that names no holder."""
+
+    lock: Lock
+    seems_idle: bool  # it may be no lock: its holder must have taken it
+
+
+class _Target(Struct):
+    """A wanted lock whose words are known."""
+
+    lock: Lock
+    words: SoughtLock
+    waiters: frozenset[int]
+
+
+class ProbableHolders:
+    """Finds these threads in one process, scan after scan. Each sleep is followed once."""
+
+    def __init__(self, pid: int, tasks: KernelThreads, stacks: NativeStacks) -> None:
+        self._pid = pid
+        self._tasks = tasks
+        self._stacks = stacks
+        self._kept = _Kept()
+        self._probable: Mapping[int, tuple[ProbableHolder, ...]] = {}  # of the last search, by lock
+        self._counts: Mapping[int, tuple[int, int, int]] = {}  # of these threads, by tid
+        self._again_at = 0.0  # time.monotonic(); no scan for the screen searches before
+        self._follows_all = False  # also threads without a sign of a lock that may be none
+
+    def annotate(self, draft: Draft, is_full: bool) -> bool:
+        """Fill in the probable holders of locks with long waits and without a known holder.
+
+        Args:
+            draft: the scan, with names and with idle waits known.
+            is_full: the scan waits for all names, and may take longer.
+
+        Returns:
+            Whether a wait that seemed idle is for a lock.
+        """
+        wanted = _wanted_locks(draft)
+        self._follows_all = is_full
+        unwinder = self._stacks.unwinder() if wanted else None
+        if unwinder is None:
+            self._kept = _Kept()
+            return False
+        began = time.thread_time()
+        try:
+            if not is_full and time.monotonic() < self._again_at:
+                probable = self._lasting(wanted)
+            else:
+                budget_s = _FULL_SCAN_S if is_full else _SCAN_S
+                probable = self._search(draft, wanted, unwinder, budget_s)
+        except OSError:
+            return False  # the process has ended, or may not be read
+        self._probable = probable
+        self._again_at = max(
+            self._again_at, time.monotonic() + (time.thread_time() - began) / _MAX_SHARE
+        )
+        if probable:
+            draft.locks = tuple([
+                replace(lock, holders_probable=probable[lock.id]) if lock.id in probable else lock
+                for lock in draft.locks
+            ])  # fmt: skip
+        return any(wanted[lock].seems_idle for lock in probable)
+
+    def _lasting(self, wanted: Mapping[int, _WantedLock]) -> dict[int, tuple[ProbableHolder, ...]]:
+        """Return the probable holders of the last search that sleep on."""
+        probable = {id_: holders for id_, holders in self._probable.items() if id_ in wanted}
+        tids = {holder.tid for holders in probable.values() for holder in holders}
+        moments = self._tasks.moments(tids) if tids else {}
+        asleep = {tid for tid in moments if moments[tid].counts == self._counts.get(tid)}
+        return {
+            id_: holders
+            for id_, holders in probable.items()
+            if all(holder.tid in asleep for holder in holders)
+        }
+
+    def _search(
+        self,
+        draft: Draft,
+        wanted: Mapping[int, _WantedLock],
+        unwinder: Unwinder,
+        budget_s: float,
+    ) -> dict[int, tuple[ProbableHolder, ...]]:
+        threads = {thread.tid: thread for thread in draft.threads if _is_own(thread)}
+        addresses = {lock.id: lock.address for lock in draft.locks}
+        moments = {
+            tid: moment
+            for tid, moment in self._tasks.moments(threads).items()
+            if self._is_as_scanned(threads[tid], moment, addresses)
+        }
+        probable: dict[int, tuple[ProbableHolder, ...]] = {}
+        before, self._kept = self._kept, _Kept()
+        targets = list(self._targets(draft, wanted, moments))
+        until = time.thread_time() + budget_s
+        for target in targets:
+            others = {tid: moments[tid] for tid in moments if tid not in target.waiters}
+            holders = self._sleeping_holders(target, others, before, unwinder, until)
+            if holders is not None and not holders:
+                holders = self._running_holders(target, others, unwinder)
+            if holders and len(holders) <= _MAX_HOLDERS:
+                probable[target.lock.id] = tuple(
+                    ProbableHolder(tid=tid, evidence=HolderEvidence.GUARD, site=site)
+                    for tid, site in sorted(holders.items())
+                )
+        tids = {holder.tid for holders in probable.values() for holder in holders}
+        self._counts = {tid: moments[tid].counts for tid in tids}
+        return probable
+
+    def _is_as_scanned(
+        self, thread: Thread, moment: ThreadMoment, addresses: Mapping[int, int]
+    ) -> bool:
+        """Return whether a thread that waits in the scan still does: else it may have the lock."""
+        wait = thread.waiting_for
+        if wait is None:
+            return True
+        if moment.call is None or not _sleeps(moment):
+            return False
+        call = futex.parse_wait(self._pid, moment.call)
+        if wait.kind not in HOLDER_SOUGHT_KINDS:
+            return True
+        address = addresses.get(wait.lock)
+        return (
+            call is not None
+            and address is not None
+            and 0 <= call.address - address < _MAX_LOCK_SIZE
+        )
+
+    def _sleeping_holders(
+        self,
+        target: _Target,
+        others: Mapping[int, ThreadMoment],
+        before: _Kept,
+        unwinder: Unwinder,
+        until: float,
+    ) -> dict[int, int] | None:
+        """Return the sites of sleeping threads that go on to release a lock, by tid.
+
+        Returns:
+            None if no time was left for a thread with the lock on its stack.
+        """
+        candidates = self._candidates(target, others, before, unwinder, until)
+        if candidates is None:
+            return None
+        holders = {}
+        others_alike: set[_Likeness] = set()  # of threads that do not hold the lock
+        for question, moment, likeness in candidates:
+            answer = self._kept.answers.get(question) or before.answers.get(question)
+            if answer is None and likeness in others_alike:
+                answer = _NO_HOLDER
+            if answer is None and time.thread_time() > until:
+                if likeness.references:
+                    return None
+                continue
+            answer = answer or self._answer(question, moment, unwinder)
+            if answer is not None:
+                self._kept.answers[question] = answer
+                if answer.holds:
+                    holders[question.tid] = answer.site
+                elif likeness.addresses:
+                    others_alike.add(likeness)
+        return holders
+
+    def _answer(
+        self, question: _HoldQuestion, moment: ThreadMoment, unwinder: Unwinder
+    ) -> _Answer | None:
+        """Follow the frames of a thread; None if it has run meanwhile."""
+        assert moment.call is not None
+        first = unwinder.first_use(question.tid, moment.call, question.words)
+        again = self._tasks.moments([question.tid]).get(question.tid)
+        has_slept = again is not None and (again.counts, again.call) == (moment.counts, moment.call)
+        return _Answer(first[1], first[0]) if first is not None and has_slept else None
+
+    def _running_holders(
+        self, target: _Target, others: Mapping[int, ThreadMoment], unwinder: Unwinder
+    ) -> dict[int, int]:
+        """Return the same of threads that run, as far as the kernel samples them."""
+        running = {
+            self._tasks.kernel_tid(tid): tid
+            for tid, moment in others.items()
+            if moment.state == "R"
+        }
+        chosen = dict(islice(running.items(), _MAX_RUNNING))
+        try:
+            uses = unwinder.running_first_uses(chosen, target.words, _RUNNING_S)
+        except RefusedError:
+            return {}
+        return {tid: site for tid, (site, holds) in uses.items() if holds}
+
+    def _targets(
+        self, draft: Draft, wanted: Mapping[int, _WantedLock], moments: Mapping[int, ThreadMoment]
+    ) -> Iterator[_Target]:
+        """Yield the locks whose words are known; their waiters sleep in a futex call."""
+        by_words: dict[SoughtLock, list[tuple[Lock, set[int]]]] = {}
+        for thread in draft.threads:
+            wait, moment = thread.waiting_for, moments.get(thread.tid)
+            lock, seems_idle = wanted.get(wait.lock, (None, False)) if wait else (None, False)
+            if wait is None or lock is None or moment is None or not _sleeps(moment):
+                continue
+            assert moment.call is not None
+            call = futex.parse_wait(self._pid, moment.call)
+            if call is None or not 0 <= call.address - lock.address < _MAX_LOCK_SIZE:
+                continue
+            frames = draft.stacks.get(wait.stack, ())
+            stack = process_memory.read(self._pid, moment.call.sp, _PAGE)
+            words = lock_words.words_of(lock.type, lock.address, frames, stack, self._read)
+            if seems_idle:
+                words = replace(words, needs_proof=True)
+            if words.addresses:
+                by_words.setdefault(words, []).append((lock, {thread.tid}))
+        for words, locks in by_words.items():
+            waiters = frozenset(tid for _, tids in locks for tid in tids)
+            for lock in {lock.id: lock for lock, _ in locks}.values():
+                yield _Target(lock, words, waiters)
+
+    def _candidates(
+        self,
+        target: _Target,
+        others: Mapping[int, ThreadMoment],
+        before: _Kept,
+        unwinder: Unwinder,
+        until: float,
+    ) -> list[_Candidate] | None:
+        """Return the sleeping threads, those with the lock on their stack first.
+
+        Returns:
+            None if no time was left for all of them.
+        """
+        asleep = {
+            _HoldQuestion(tid, moment.counts, target.words): moment
+            for tid, moment in others.items()
+            if _sleeps(moment)
+        }
+        calls = [moment.call for question, moment in asleep.items()
+                 if moment.call is not None and question not in before.likenesses]  # fmt: skip
+        unwound = unwinder.cached_stacks(calls[:_MAX_NEW])
+        candidates, is_complete = [], True
+        for question, moment in asleep.items():
+            likeness = before.likenesses.get(question)
+            if likeness is None and time.thread_time() > until:
+                is_complete = False
+                continue
+            if likeness is None:
+                assert moment.call is not None
+                stack = unwound.get(moment.call) or unwinder.sleeping_stack(
+                    moment.call, lambda: True
+                )
+                likeness = self._likeness(moment.call, stack, target)
+            self._kept.likenesses[question] = likeness
+            if likeness.references or self._follows_all or not target.words.needs_proof:
+                candidates.append(_Candidate(question, moment, likeness))
+        candidates.sort(key=lambda candidate: not candidate.likeness.references)
+        return candidates if is_complete else None
+
+    def _likeness(self, call: SystemCall, stack: Unwound | None, target: _Target) -> _Likeness:
+        size = stack.heights[-1] if stack is not None and stack.complete else _STACK_SIZE
+        data = self._read(call.sp, min(size, _STACK_SIZE))  # up to the end of a shorter one
+        return _Likeness(
+            addresses=stack.addresses if stack is not None else (),
+            references=_references(data, target.words.addresses),
+        )
+
+    def _read(self, address: int, size: int) -> bytes:
+        return process_memory.read(self._pid, address, size)
+
+
+def _references(stack: bytes, words: Collection[int]) -> tuple[tuple[int, int], ...]:
+    """Return where a stack has the address of a lock, or of an object in which it may lie."""
+    values = memoryview(stack)[: len(stack) // 8 * 8].cast("Q")
+    return tuple(
+        (index, value)
+        for index, value in enumerate(values)
+        if any(word - _OBJECT_SIZE < value <= word for word in words)
+    )
+
+
+def _answer_of(first: tuple[int, bool]) -> _Answer:
+    site, holds = first
+    return _Answer(holds, site if holds else 0)
+
+
+def _wanted_locks(draft: Draft) -> dict[int, _WantedLock]:
+    """Return by id the locks that threads wait for, and that name no holder."""
+    locks = {lock.id: lock for lock in draft.locks}
+    longest: dict[int, tuple[bool, float]] = {}  # whether the wait seems no idle one, and how long
+    for thread in draft.threads:
+        wait = thread.waiting_for
+        if wait is None or wait.holders or wait.kind not in HOLDER_SOUGHT_KINDS:
+            continue
+        lock = locks.get(wait.lock)
+        if lock is None or lock.holders or lock.holders_probable:
+            continue
+        if wait.idle and not lock_words.may_be_lock(lock.type):
+            continue
+        if wait.duration_s >= _MIN_WAIT_S and _is_own(thread):
+            seen = not wait.idle, wait.duration_s
+            longest[lock.id] = max(seen, longest.get(lock.id, (False, 0.0)))
+    chosen = sorted(longest, key=lambda id_: longest[id_], reverse=True)[:_MAX_LOCKS]
+    return {id_: _WantedLock(locks[id_], not longest[id_][0]) for id_ in chosen}
+
+
+def _is_own(thread: Thread) -> bool:
+    return thread.alive and not thread.pid
+
+
+def _sleeps(moment: ThreadMoment) -> bool:
+    return moment.state == "S" and moment.call is not None and moment.call.number >= 0

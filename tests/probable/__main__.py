@@ -1,0 +1,74 @@
+"""Runs all scenarios of all libraries, and prints the table of docs/sampling.md.
+
+The exit status is 1 if a library has fewer holders named, or more wrong ones, than it may.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+from support.targets import Compiler
+
+from probable.judge import Verdict, judge
+from probable.programs import LEVELS, LIBRARIES, Library, program, scenarios
+
+_MIN_NAMED, _MAX_WRONG = 0.95, 0.01
+_ROW = "| {:12} | {:4} | {:5} | {:5} | {:9} | {:5} |"
+
+
+def main() -> int:
+    """Return the exit status."""
+    parser = argparse.ArgumentParser(prog="probable", description=__doc__)
+    parser.add_argument("--library", action="append", help="one of the libraries")
+    parser.add_argument("--level", action="append", help="-O0 or -O2")
+    parser.add_argument("--scenario", help="a part of the names of scenarios")
+    parser.add_argument("--directory", type=Path, help="keeps the programs")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as directory:
+        os.environ["LOCKTOP_CACHE"] = f"{directory}/names"
+        compiler = Compiler(Path(directory), arguments.directory)
+        print(_ROW.format("library", "", "waits", "named", "not named", "wrong"))
+        total = Verdict()
+        for library in LIBRARIES:
+            for level in arguments.level or LEVELS:
+                if arguments.library is None or library.name in arguments.library:
+                    total += _row(library, level, compiler, arguments.scenario or "")
+        _print("all", "", total)
+    return 0 if _is_good(total) else 1
+
+
+def _row(library: Library, level: str, compiler: Compiler, part: str) -> Verdict:
+    try:
+        path = program(library, level, compiler)
+    except unittest.SkipTest as missing:
+        print(f"{library.name}: {missing}")
+        return Verdict()
+    total = Verdict()
+    for scenario in scenarios(path):
+        if part in scenario:
+            total += judge(path, scenario)
+    _print(library.name, level, total)
+    return total
+
+
+def _print(name: str, level: str, total: Verdict) -> None:
+    missing = total.waits - total.named
+    print(_ROW.format(name, level, total.waits, total.named, missing, total.wrong))
+    if level:
+        for doubt in total.doubts:
+            print(f"    {doubt}")
+    sys.stdout.flush()
+
+
+def _is_good(total: Verdict) -> bool:
+    named, wrong = _MIN_NAMED * total.waits, _MAX_WRONG * total.waits
+    return total.named >= named and total.wrong <= wrong
+
+
+if __name__ == "__main__":
+    sys.exit(main())
