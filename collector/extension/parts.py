@@ -7,10 +7,21 @@ where it is not used. `locktop --help` imports this module.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from locktop.collector.model import Draft, Snapshot
+
+
+class LockKey(NamedTuple):
+    """A key of a section in the entries of locks, with the name of the extension.
+
+    The part of a snapshot has it in ``locks``, by lock id.
+    """
+
+    model: type[Any]  # of the values of ``locks``
+    entry: type[Any]  # in the document
+    meaning: str  # a sentence, as that of the section
 
 
 class SnapshotSection:
@@ -25,6 +36,7 @@ class SnapshotSection:
         write: returns the part of a snapshot as the entry, or as a dict with its keys.
         read: returns the entry of a document as the part of a snapshot.
         default: what the document has without the part: None for null, or an empty list.
+        lock_key: the key that entries of locks have, too.
     """
 
     def __init__(
@@ -35,6 +47,7 @@ class SnapshotSection:
         write: Callable[[Any, Snapshot], Any],
         read: Callable[[Any], Any],
         default: list[Any] | None = None,
+        lock_key: LockKey | None = None,
     ) -> None:
         self.model = model
         self.entry = entry
@@ -42,6 +55,7 @@ class SnapshotSection:
         self.write = write
         self.read = read
         self.default = default
+        self.lock_key = lock_key
 
 
 class Extension:

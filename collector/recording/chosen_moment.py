@@ -116,7 +116,11 @@ def span_between(moments: Moments, begin: str | None, end: str | None) -> Span:
     Raises:
         LocktopError: a text names no time of the recording, or the span has one snapshot alone.
     """
-    first_ns, last_ns = span_ns(moments, begin, end)
+    return span_at(moments, *span_ns(moments, begin, end))
+
+
+def span_at(moments: Moments, first_ns: int, last_ns: int) -> Span:
+    """Return the snapshots at both ends of a span, nanoseconds since 1970. See span_between."""
     before, after = _taken_at(moments, first_ns), _taken_at(moments, last_ns)
     if is_same_program(after, before) and before.duration_s >= after.duration_s:
         raise LocktopError(f"this span has one snapshot alone; {_there_are(moments)}")
@@ -143,7 +147,7 @@ def span_ns(moments: Moments, begin: str | None, end: str | None) -> tuple[int, 
     times = _times(moments)
     first_ns, last_ns = _last_ns(moments, begin, times[0]), _last_ns(moments, end, times[-1])
     if first_ns > last_ns:
-        raise LocktopError(f"--from is after --to; {_there_are(moments)}")
+        raise LocktopError(f"the span ends before it begins; {_there_are(moments)}")
     return first_ns, last_ns
 
 

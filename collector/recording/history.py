@@ -237,7 +237,7 @@ class History:
     def records(self, from_ns: int, to_ns: int) -> Sequence[WaitRecord]:
         """See Moments. Raises TooManyRecordsError, too."""
         records: list[WaitRecord] = []
-        for batch in self._batches(from_ns, to_ns):
+        for batch in self.batches(from_ns, to_ns):
             records += [
                 record
                 for record in slot_batch.decode_span(batch, from_ns, to_ns)
@@ -253,7 +253,7 @@ class History:
     def signals(self, from_ns: int, to_ns: int) -> Sequence[SignalRecord]:
         signals = [
             signal
-            for batch in self._batches(from_ns, to_ns)
+            for batch in self.batches(from_ns, to_ns)
             for signal in slot_batch.decode_signals(batch, max(from_ns, 0), min(to_ns, _MAX_NS))
         ]
         return sorted(signals, key=lambda signal: signal.time_ns)
@@ -261,13 +261,13 @@ class History:
     def marks(self, from_ns: int, to_ns: int) -> Sequence[MarkRecord]:
         marks = [
             mark
-            for batch in self._batches(from_ns, to_ns)
+            for batch in self.batches(from_ns, to_ns)
             for mark in slot_batch.decode_marks(batch, max(from_ns, 0), min(to_ns, _MAX_NS))
         ]
         return sorted(marks, key=lambda mark: mark.time_ns)
 
-    def _batches(self, from_ns: int, to_ns: int) -> Iterator[SlotBatch]:
-        """Yield the batches of ring records that touch a span."""
+    def batches(self, from_ns: int, to_ns: int) -> Iterator[SlotBatch]:
+        """See HasBatches."""
         with self._lock:
             parts = self._slots.parts(from_ns, to_ns)
         for batch in slot_store.unpacked(parts):

@@ -18,8 +18,6 @@ from locktop.collector.sanitize import clean
 #: So many snapshots after a moment are searched for its names, beside the newest one. Names come
 #: a few scans after the first request.
 _MAX_SEARCHED = 20
-#: The text of an alert is read anew for so long after it: names come within that time.
-_PATIENCE_NS = 60 * 1_000_000_000
 _MAX_TEXTS, _MAX_TEXT = 1000, 200
 #: Programs, and states of their libraries, whose names are kept.
 _MAX_PROGRAMS = 4
@@ -30,6 +28,14 @@ class TimedScan(Struct, frozen=True):
 
     time_ns: int
     snapshot: Snapshot
+
+
+class _AlertText(Struct, frozen=True):
+    """The present text of an alert, and the times of the newest scan at the tries."""
+
+    notable: Notable
+    first_ns: int  # 0: there was no scan then
+    last_ns: int
 
 
 class LaterNames:
@@ -50,8 +56,7 @@ class LaterNames:
         self._read = read
         self._newest = newest
         self._programs: dict[LoadedCode, KnownNames] = {}
-        #: By moment: the moment with its present text, and the time of the newest scan then.
-        self._texts: dict[Notable, tuple[Notable, int]] = {}
+        self._texts: dict[Notable, _AlertText] = {}  # by moment, as it was kept
         self._lock = threading.Lock()
 
     def apply(self, snapshot: Snapshot, time_ns: int) -> Snapshot:
@@ -88,8 +93,10 @@ class LaterNames:
         newest = self._newest()
         newest_ns = newest.time_ns if newest is not None else times[-1]
         untried = names.untried(wanted, newest_ns)
+        has_all_names = False
         if untried and newest_ns > times[first - 1]:
             last = newest.snapshot if newest is not None else self._read(newest_ns)
+            has_all_names = not last.names_left
             if LoadedCode.from_snapshot(last) == program:
                 untried = names.learn(last, untried)
         wanted = untried
@@ -102,7 +109,8 @@ class LaterNames:
                 break  # from here on, addresses may mean something else
             wanted = wanted - untried | names.learn(later, untried)
         else:
-            if len(following) == _MAX_SEARCHED:
+            # On a busy machine names come after more snapshots than these.
+            if len(following) == _MAX_SEARCHED and has_all_names:
                 names.give_up(wanted)
         names.tried(wanted, newest_ns)
 
@@ -118,16 +126,22 @@ class LaterNames:
     def _reword(self, notable: Notable) -> Notable:
         newest = self._newest()
         newest_ns = newest.time_ns if newest is not None else 0
-        named, tried_ns = self._texts.get(notable, (notable, -1))
-        is_time = tried_ns < min(newest_ns, notable.time_ns + _PATIENCE_NS)
-        # The screen asks at each scan, and a try reads two snapshots. So tries get rare.
-        is_time = is_time and newest_ns - tried_ns >= tried_ns - notable.time_ns
-        if named == notable and is_time:
-            with contextlib.suppress(LocktopError):
-                named = self._named_text(notable)
-            self._texts[notable] = named, newest_ns
-            if len(self._texts) > _MAX_TEXTS:
-                del self._texts[next(iter(self._texts))]
+        text = self._texts.get(notable)
+        # The screen asks at each scan, and a try reads two snapshots. So tries get rare. An alert
+        # may be far older than the first try, and a busy machine reads names for minutes.
+        if text is not None and (
+            text.notable != notable
+            or newest_ns <= text.last_ns
+            or newest_ns - text.last_ns < text.last_ns - text.first_ns
+        ):
+            return text.notable
+        named = notable
+        with contextlib.suppress(LocktopError):
+            named = self._named_text(notable)
+        first_ns = (text.first_ns if text is not None else 0) or newest_ns
+        self._texts[notable] = _AlertText(named, first_ns=first_ns, last_ns=newest_ns)
+        if len(self._texts) > _MAX_TEXTS:
+            del self._texts[next(iter(self._texts))]
         return named
 
     def _named_text(self, notable: Notable) -> Notable:

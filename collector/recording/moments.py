@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import Enum
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from locktop.collector.model import MarkRecord, Notable, SignalRecord, Snapshot, WaitRecord
+
+if TYPE_CHECKING:
+    from locktop.collector.shm.slot_batch import SlotBatch
 
 
 class EarlierWaits(Enum):
@@ -51,6 +54,15 @@ class HasSignals(Protocol):
 
     def signals(self, from_ns: int, to_ns: int) -> Sequence[SignalRecord]:
         """Return the signals of a span, the oldest first. Raises LocktopError if damaged."""
+        ...
+
+
+@runtime_checkable
+class HasBatches(Protocol):
+    """A past that has its ring records as they were copied, for C code that sums them up."""
+
+    def batches(self, from_ns: int, to_ns: int) -> Iterator[SlotBatch]:
+        """Yield the batches with records of a span, and others. Raises LocktopError if damaged."""
         ...
 
 

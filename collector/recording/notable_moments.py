@@ -246,7 +246,9 @@ def _going_on_text(scan: _Scan, alert: Alert) -> str:
 
 
 def _long_wait_text(scan: _Scan, longest: WaitRecord, count: int) -> str:
-    held = f", held by {scan.index.thread_name(longest.holder)}" if longest.holder else ""
+    # The record has the holder at the begin. Another one may have had it for most of the wait.
+    first = longest.holder
+    held = f", which {scan.index.thread_name(first)} had at first" if first else ""
     text = (
         f"{scan.index.thread_name(longest.tid)} waited {duration(longest.wait_ns / 1e9)}"
         f" for {scan.index.lock_name(longest.lock)}{held}{_others(count)}"

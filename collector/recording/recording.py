@@ -111,7 +111,7 @@ class Recording:
 
     def records(self, from_ns: int, to_ns: int) -> Sequence[WaitRecord]:
         records: list[WaitRecord] = []
-        for batch in self._batches(from_ns, to_ns):
+        for batch in self.batches(from_ns, to_ns):
             records += [
                 record
                 for record in slot_batch.decode_span(batch, from_ns, to_ns)
@@ -122,14 +122,14 @@ class Recording:
 
     def signals(self, from_ns: int, to_ns: int) -> Sequence[SignalRecord]:
         signals: list[SignalRecord] = []
-        for batch in self._batches(from_ns, to_ns):
+        for batch in self.batches(from_ns, to_ns):
             signals += slot_batch.decode_signals(batch, max(from_ns, 0), min(to_ns, _MAX_NS))
             self._check_count(len(signals))
         return sorted(signals, key=lambda signal: signal.time_ns)
 
     def marks(self, from_ns: int, to_ns: int) -> Sequence[MarkRecord]:
         marks: list[MarkRecord] = []
-        for batch in self._batches(from_ns, to_ns):
+        for batch in self.batches(from_ns, to_ns):
             marks += slot_batch.decode_marks(batch, max(from_ns, 0), min(to_ns, _MAX_NS))
             self._check_count(len(marks))
         return sorted(marks, key=lambda mark: mark.time_ns)
@@ -138,8 +138,8 @@ class Recording:
         if count > _MAX_RECORDS:
             raise self._broken("too many ring records; choose a shorter time")
 
-    def _batches(self, from_ns: int, to_ns: int) -> Iterator[SlotBatch]:
-        """Yield the batches of ring records that touch a span."""
+    def batches(self, from_ns: int, to_ns: int) -> Iterator[SlotBatch]:
+        """See HasBatches."""
         # A batch has records from before its copy, so later batches may touch the span, too.
         for entry in self._slot_frames[bisect_right(self._slot_times, from_ns - 1) :]:
             if entry.first_ns >= to_ns:

@@ -237,6 +237,11 @@ class SegmentedRecording:
         records = [record for part in self._parts for record in part.records(from_ns, to_ns)]
         return sorted(records, key=lambda record: record.began_ns)
 
+    def batches(self, from_ns: int, to_ns: int) -> Iterator[SlotBatch]:
+        """See HasBatches."""
+        for part in self._parts:
+            yield from part.batches(from_ns, to_ns)
+
     def signals(self, from_ns: int, to_ns: int) -> Sequence[SignalRecord]:
         signals = [signal for part in self._parts for signal in part.signals(from_ns, to_ns)]
         return sorted(signals, key=lambda signal: signal.time_ns)

@@ -95,15 +95,12 @@ def load(path: Path) -> Session | None:
         return None
     if not stat.S_ISREG(about.st_mode) or about.st_uid != os.geteuid():
         raise LocktopError(f"{path}: no regular file of this user")
-    recording = Recording(path)
-    try:
+    with contextlib.closing(Recording(path)) as recording:
         times = recording.times_ns()
         if not 1 <= len(times) <= 2 or recording.damage:
             raise LocktopError(f"{path}: {recording.damage or 'no session'}")
         end = recording.snapshot_at(times[1]) if len(times) > 1 else None
         return Session(baseline=recording.snapshot_at(times[0]), end=end)
-    finally:
-        recording.close()
 
 
 def path_of(pid: int) -> Path:
@@ -200,16 +197,13 @@ def _write(path: Path, session: Session) -> None:
     now_ns = time.time_ns()
     try:
         new.unlink(missing_ok=True)
-        writer = RecordingWriter(
-            new, RecordingInfo.from_snapshot(session.baseline, "session"), now_ns
-        )
-        try:
+        with contextlib.closing(
+            RecordingWriter(new, RecordingInfo.from_snapshot(session.baseline, "session"), now_ns)
+        ) as writer:
             writer.add_snapshot(session.baseline, now_ns)
             if session.end is not None:
                 writer.add_snapshot(session.end, now_ns + 1)
             writer.finish("a session", now_ns + 1)
-        finally:
-            writer.close()
         new.rename(path)
     except (OSError, RecordingEndedError) as error:
         fault = error if isinstance(error, OSError) else error.error

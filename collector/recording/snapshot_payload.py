@@ -98,6 +98,7 @@ def decode(payload: bytes) -> Snapshot:
         for packed in decoded.blame.values():
             RecordedBlame.check(packed)
         _check_histograms(decoded.snapshot)
+        _gather_lock_parts(decoded.snapshot, payload)
         recorded = decoded.snapshot if is_harmless(decoded.snapshot, payload) else _check(decoded)
         snapshot = _snapshot(recorded)
     except (msgspec.MsgspecError, ValueError, RecursionError, MemoryError) as error:
@@ -127,6 +128,17 @@ def _snapshot(recorded: _RecordedSnapshot) -> Snapshot:
             if name in registered
         }
     return Snapshot(**fields)
+
+
+def _gather_lock_parts(recorded: _RecordedSnapshot, payload: bytes) -> None:
+    """Fill in what older recordings have in each lock, and a section has by lock id today."""
+    for name in _BESIDE:
+        part, section = getattr(recorded, name), sections().get(name)
+        if section is None or section.lock_key is None:
+            continue
+        if isinstance(part, dict) and "locks" not in part:
+            fields, _ = msgspec.msgpack.decode(payload)
+            part["locks"] = {lock["id"]: lock[name] for lock in fields["locks"] if lock.get(name)}
 
 
 def _add_blame(snapshot: Snapshot, rows: dict[int, PackedBlame]) -> Snapshot:

@@ -13,10 +13,17 @@ from locktop.collector.render.documents.snapshot_codec import document as snapsh
 from locktop.collector.render.files import encoded
 from locktop.collector.render.graph import dot, mermaid
 from locktop.collector.render.text import deadlock, lock_order
-from locktop.collector.render.words import hang, unit_takers, verdict
+from locktop.collector.render.words import (
+    child_waits,
+    hang,
+    present_waits,
+    readers,
+    unit_takers,
+    verdict,
+)
 from locktop.collector.render.words import lock_order as order_format
 from locktop.collector.render.words.source_location import full_location
-from locktop.collector.render.words.units import lasting
+from locktop.collector.render.words.units import counted, lasting
 from locktop.collector.render.words.wrap import wrapped
 
 #: Keys of a snapshot that are part of the finding if potential deadlocks count.
@@ -59,12 +66,16 @@ def render_mermaid(snapshot: Snapshot) -> bytes:
 
 
 def lines(snapshot: Snapshot, potential: bool = False, width: int = _WIDTH) -> list[str]:
-    """Return the finding in one line, then a report of each deadlock. Without a deadlock, the long
-    waits for locks whose holders are not known follow.
+    """Return the finding in one line, then a report of each deadlock.
+
+    Without a deadlock the present waits follow: a line for each lock with its holder, then the long
+    waits for locks whose holders are not known.
 
     With ``potential`` the potential deadlocks follow.
     """
     lines = [_finding(snapshot, potential)]
+    if of_child := child_waits.sentence(snapshot):
+        lines += wrapped(f"  {of_child}", width)
     taken = list(unit_takers.lines(snapshot))
     if taken:  # they explain the deadlocks that follow
         lines += ["", *(part for line in taken for part in wrapped(line, width))]
@@ -73,6 +84,8 @@ def lines(snapshot: Snapshot, potential: bool = False, width: int = _WIDTH) -> l
     if verdict.long_hang(snapshot) is not None:
         lines += ["", *(part for line in hang.lines(snapshot) for part in wrapped(line, width))]
     elif not snapshot.deadlocks:
+        if not (potential and lock_order.likely(snapshot)):  # else no verdict precedes them
+            lines += [part for line in _present_waits(snapshot) for part in wrapped(line, width)]
         lines += [part for line in _unknown_waits(snapshot) for part in wrapped(line, width)]
     orders = list(lock_order.lines(snapshot)) if potential else []
     if orders:
@@ -80,25 +93,38 @@ def lines(snapshot: Snapshot, potential: bool = False, width: int = _WIDTH) -> l
     return lines
 
 
+def _present_waits(snapshot: Snapshot) -> Iterator[str]:
+    """Yield a sentence for each lock that threads wait for, unless its waits follow by themselves.
+
+    The verdict counts the waiters alone.
+    """
+    listed = {wait.lock for wait in verdict.unknown_waits(snapshot)}
+    for sentence in present_waits.sentences(snapshot, listed):
+        yield f"  {sentence}"
+
+
 def _unknown_waits(snapshot: Snapshot) -> Iterator[str]:
     """Yield the long waits for locks whose holders are not known, each with its stack."""
-    names = {lock.id: lock.name for lock in snapshot.locks}
+    locks = {lock.id: lock for lock in snapshot.locks}
     waiters = verdict.unknown_waiters(snapshot)
     for thread, wait in waiters[:_MAX_WAITS]:
         duration = lasting(wait.duration_s, wait.is_lower_bound)
         yield ""
-        name = names.get(wait.lock) or str(wait.kind)
-        yield f"  {thread.name} ({thread.tid}) waits for {name} for {duration}"
+        lock = locks.get(wait.lock)
+        name = (lock.name if lock is not None else "") or str(wait.kind)
+        if held := readers.held_by(lock):
+            name += readers.purpose(wait)
+        yield f"  {thread.name} ({thread.tid}) waits for {name} for {duration}{held}"
         yield from _stack(snapshot.stacks.get(wait.stack, ()))
     if len(waiters) > _MAX_WAITS:
-        yield from ("", f"  and {len(waiters) - _MAX_WAITS} threads more")
+        yield from ("", f"  and {counted(len(waiters) - _MAX_WAITS, 'thread')} more")
 
 
 def _stack(frames: Sequence[Frame]) -> Iterator[str]:
     for number, frame in enumerate(frames[:_MAX_FRAMES]):
         yield f"    {number} {full_location(frame)}{' (inlined)' * frame.inlined}"
     if len(frames) > _MAX_FRAMES:
-        yield f"    and {len(frames) - _MAX_FRAMES} frames more"
+        yield f"    and {counted(len(frames) - _MAX_FRAMES, 'frame')} more"
 
 
 def document(snapshot: Snapshot, potential: bool = False) -> dict[str, Any]:

@@ -12,9 +12,9 @@ from locktop.collector.sanitize import clean
 
 _LONGEST_TEXT = 2000
 _HEADS = {
-    Sight.FULL: "all is visible of",
-    Sight.LIMITED: "a part is visible of",
-    Sight.NONE: "locktop cannot watch",
+    Sight.FULL: "All of {} is visible:",
+    Sight.LIMITED: "Only a part of {} is visible:",
+    Sight.NONE: "locktop cannot watch {}:",
 }
 
 
@@ -27,7 +27,7 @@ def _lines(diagnosis: Diagnosis, width: int) -> Iterator[str]:
     if diagnosis.pid is None:
         yield "What this machine allows:"
     else:
-        yield f"{_HEADS[diagnosis.sight]} process {diagnosis.pid} ({diagnosis.comm}):"
+        yield _HEADS[diagnosis.sight].format(f"process {diagnosis.pid} ({diagnosis.comm})")
     widest = max(len(check.name) for check in diagnosis.checks)
     for check in diagnosis.checks:
         head = f"  {check.sight.value:<8} {check.name:<{widest}}  "

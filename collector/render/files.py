@@ -9,6 +9,7 @@ import os
 import re
 import stat
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -40,20 +41,22 @@ def why_not(path: Path, replace: bool) -> str | None:
     return None if replace else f"{path} exists; --force writes over it"
 
 
-def write_file(path: Path, data: bytes, *, replace: bool = False) -> None:
+def write_file(path: Path, data: bytes | Iterable[bytes], *, replace: bool = False) -> None:
     """Write ``data`` to ``path`` in one step, readable by its user only.
 
     A pipe or a character device is written to as it is. A file that is there is replaced if
-    ``replace`` is true; a symbolic link never is. Raises NotWrittenError.
+    ``replace`` is true; a symbolic link never is. Raises NotWrittenError, and what the pieces of
+    ``data`` raise.
     """
+    pieces = (data,) if isinstance(data, bytes) else data
     reason = why_not(path, replace)
     if reason is not None:
         raise NotWrittenError(reason)
     try:
         if os.path.lexists(path) and _is_stream(path.lstat().st_mode):
-            _write_into(path, data)
+            _write_into(path, pieces)
         else:
-            _write_new(path, data, replace)
+            _write_new(path, pieces, replace)
     except OSError as error:
         raise NotWrittenError(why_not(path, replace) or f"{path}: {words(error)}") from error
 
@@ -62,20 +65,20 @@ def _is_stream(mode: int) -> bool:
     return stat.S_ISCHR(mode) or stat.S_ISFIFO(mode)
 
 
-def _write_into(path: Path, data: bytes) -> None:
+def _write_into(path: Path, pieces: Iterable[bytes]) -> None:
     # Never O_CREAT nor O_TRUNC, and no link: only what was looked at before.
     descriptor = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_NOCTTY)
     with os.fdopen(descriptor, "wb") as file:
         if not _is_stream(os.fstat(descriptor).st_mode):
             raise FileExistsError(errno.EEXIST, "it changed meanwhile")
-        file.write(data)
+        file.writelines(pieces)
 
 
-def _write_new(path: Path, data: bytes, replace: bool) -> None:
+def _write_new(path: Path, pieces: Iterable[bytes], replace: bool) -> None:
     descriptor, name = tempfile.mkstemp(prefix=".locktop-", dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
+            file.writelines(pieces)
             file.flush()
             os.fsync(file.fileno())
         if replace and os.path.lexists(path):

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Generic, ParamSpec
 
+from locktop.collector.errors import LocktopError
 from locktop.collector.extension.discovery import extensions
 
 if TYPE_CHECKING:
-    from locktop.collector.model import Lock, Snapshot
+    from locktop.collector.model import Snapshot
     from locktop.collector.model.diagnosis import Diagnosis
     from locktop.collector.render.profiles.call_tree import Step
     from locktop.collector.render.profiles.profile import Profile, Weight
@@ -209,7 +210,6 @@ def _tree_json(
 def _tree_csv(
     profile: Profile, weight: Weight, idle: bool, step: Step | None, width: int = WIDTH
 ) -> bytes:
-    from locktop.collector.errors import LocktopError
     from locktop.collector.render import files
     from locktop.collector.render.documents import vsperf_csv
 
@@ -222,29 +222,6 @@ CALL_TREE_FORMATS = ResultFormats(
     OutputFormat("text", ".txt", _tree_text, about="text (the default)", is_prose=True),
     OutputFormat("json", ".json", _tree_json, about="json"),
     OutputFormat("csv", ".csv", _tree_csv, about="csv: a caller/callee summary report"),
-)
-
-
-# ---- what runs inside a lock: `locktop callers --inside`, and its screen ----
-
-
-def _inside_text(snapshot: Snapshot, lock: Lock, width: int = WIDTH) -> bytes:
-    from locktop.collector.render.files import encoded
-    from locktop.collector.render.text import inside
-
-    return encoded(inside.render(snapshot, lock, width))
-
-
-def _inside_json(snapshot: Snapshot, lock: Lock, width: int = WIDTH) -> bytes:
-    from locktop.collector.render import files
-    from locktop.collector.render.documents import inside_json
-
-    return files.encoded_json(inside_json.document(snapshot, lock))
-
-
-INSIDE_FORMATS = ResultFormats(
-    OutputFormat("text", ".txt", _inside_text, is_prose=True),
-    OutputFormat("json", ".json", _inside_json),
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import struct
 import time
+from collections import Counter
 from typing import Any, NamedTuple
 
 import msgspec
@@ -28,6 +29,8 @@ _MARK_CONSTANTS = (
     bytes((0xD9, lib.LT_MARK_TEXT)),
     b"\xc4\0",
 )
+#: The lock and the hold of a record.
+_HOLD = struct.Struct(">9xI29xQ14x")
 #: The msgpack header of an array of up to 2^32 - 1 elements; a count of four bytes follows.
 _ARRAY32 = b"\xdd"
 
@@ -108,6 +111,17 @@ def _sound(data: bytes) -> tuple[bytes, int]:
     records = [data[start : start + SIZE] for start in range(0, len(data), SIZE)]
     sound = [record for record in records if _are_sound(record)]
     return b"".join(sound), len(records) - len(sound)
+
+
+def count_holds(data: bytes) -> Counter[tuple[int, int]]:
+    """Return how often each lock was held for how long: by id and ticks, in a tenth of the time.
+
+    Args:
+        data: records that are no marks; a whole number of them.
+    """
+    counts = Counter(_HOLD.iter_unpack(_sound(data)[0]))
+    # Waits that hold nothing, and signals.
+    return Counter({key: count for key, count in counts.items() if key[1]})
 
 
 def decode_marks(data: bytes) -> tuple[list[RawMark], int]:

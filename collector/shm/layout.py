@@ -162,6 +162,8 @@ class LockRow(NamedTuple):
     changed_signals: int
     changed_wait_ticks: int
     changed_hold_ticks: int
+    woken_at: int
+    woken_tid: int
 
 
 class SiteSum(NamedTuple):

@@ -99,7 +99,10 @@ def measure(
         raise LocktopError("threads fight for a lock only on two CPUs; this process may use one")
     step_ns = runner.step_ns()
     ways = _ways(beside)
-    runs = [[name for name in ways if _can_run(name, point)] for point in chosen]
+    runs = [
+        [name for name in ways if name != MUTRACE or point.kind in _MUTRACE_KINDS]
+        for point in chosen
+    ]
     done, run_count = 0, rounds * sum(len(names) for names in runs)
     times: list[dict[str, list[float]]] = [{name: [] for name in names} for names in runs]
     for number in range(rounds):
@@ -157,10 +160,6 @@ def _ways(beside: Sequence[tuple[str, Path]]) -> dict[str, runner.Way]:
     if command := shutil.which(MUTRACE):
         ways[MUTRACE] = runner.way_through(command)
     return ways
-
-
-def _can_run(name: str, point: Point) -> bool:
-    return name != MUTRACE or point.kind in _MUTRACE_KINDS
 
 
 def _ns(point: Point, way: runner.Way, seconds: float, step_ns: float) -> float:

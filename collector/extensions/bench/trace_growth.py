@@ -11,6 +11,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 
 from msgspec import Struct
 
@@ -78,10 +79,7 @@ def _run(mix: str, level: str, cycles: int) -> Growth:
 
 def _records(pid: int) -> int:
     """Return the number of records that all threads of a process have written."""
-    memory = discover.open_memory(find_process(pid))
-    try:
+    with closing(discover.open_memory(find_process(pid))) as memory:
         threads = Reader(memory, Clock(memory.header())).read_threads()
         heads = [memory.read(thread.offset + _RING_HEAD, 8) for thread in threads.values()]
         return sum(int.from_bytes(head, sys.byteorder) for head in heads)
-    finally:
-        memory.close()

@@ -153,7 +153,7 @@ def _add_trees(snapshot: Snapshot, trees: Iterable[CallTree]) -> CallSum:
             frame = _frame(snapshot, node.function)
             step = known_steps.get(node.function)
             if step is None:
-                step = known_steps[node.function] = _step(frame)
+                step = known_steps[node.function] = function(frame) if frame else _UNKNOWN
             call_sum = above.children.get(step)
             if call_sum is None:
                 call_sum = above.children[step] = CallSum(step, _location(frame))
@@ -165,10 +165,6 @@ def _add_trees(snapshot: Snapshot, trees: Iterable[CallTree]) -> CallSum:
 def _frame(snapshot: Snapshot, stack: int) -> Frame | None:
     frames = snapshot.stacks.get(stack)
     return frames[-1] if frames else None
-
-
-def _step(frame: Frame | None) -> Step:
-    return function(frame) if frame is not None else _UNKNOWN
 
 
 def _location(frame: Frame | None) -> SourceLine | None:

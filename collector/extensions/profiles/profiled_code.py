@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from contextlib import closing
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.extensions.profiles.instructions import instructions
@@ -98,15 +99,12 @@ def _addresses(profile: SelfProfile, code: tuple[RegionCode, ...], machine: str)
 
 
 def _lines(pid: int, profile: SelfProfile, addresses: list[int]) -> tuple[CodeLine, ...]:
-    resolver = Resolver(pid)
-    try:
+    with closing(Resolver(pid)) as resolver:
         # The resolver expects return addresses.
         for address in addresses:
             resolver.frame(address + 1)
         resolver.wait(_PATIENCE_S)
         frames = {address: resolver.frame(address + 1) for address in addresses}
-    finally:
-        resolver.close()
     return tuple(_line(address, frames[address]) for address in sorted(frames))
 
 

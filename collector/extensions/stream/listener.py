@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.extensions.stream.connection_receiver import ConnectionReceiver
@@ -111,8 +112,7 @@ class Listener:
         receiver.take(datagram, address[0], time.monotonic())
 
     def _run_connections(self, received: ReceivedStream) -> None:
-        receiver = ConnectionReceiver(self._socket, self._context, received)
-        try:
+        with closing(ConnectionReceiver(self._socket, self._context, received)) as receiver:
             while not self._stopping.is_set():
                 try:
                     receiver.step()
@@ -120,8 +120,6 @@ class Listener:
                 except Exception as error:
                     received.line(f"a peer was left out: {type(error).__name__}: {error}")
                     self._stopping.wait(_POLL_S)
-        finally:
-            receiver.close()
 
 
 def _bound(url: StreamUrl, endpoint: Endpoint) -> socket.socket:

@@ -12,7 +12,12 @@ from locktop.collector.extensions.whatif.analysis.answer import Question, answer
 from locktop.collector.extensions.whatif.analysis.lanes import form_lanes
 from locktop.collector.extensions.whatif.analysis.semaphore_locks import convert_semaphores
 from locktop.collector.extensions.whatif.evidence import observe, recorded
-from locktop.collector.extensions.whatif.model import WhatIf
+from locktop.collector.extensions.whatif.model import (
+    Prediction,
+    Progress,
+    WhatIf,
+    WhatIfRefusal,
+)
 from locktop.collector.extensions.whatif.question import (
     WantedChanges,
     changes_of,
@@ -21,9 +26,11 @@ from locktop.collector.extensions.whatif.question import (
     check_used,
     unit_of,
 )
+from locktop.collector.extensions.whatif.sentences import change, gain
 from locktop.collector.extensions.whatif.simulator import Simulator
-from locktop.collector.model import Snapshot
+from locktop.collector.model import Snapshot, ThreadState
 from locktop.collector.recording.moments import Moments
+from locktop.collector.render.words import present_waits, verdict
 from locktop.collector.sources.base import Source
 
 
@@ -43,7 +50,7 @@ def predict_process(
     pid: int,
     duration_s: float,
     wanted: WantedChanges,
-    on_recorded: Callable[[], None] | None = None,
+    on_progress: Callable[[Progress], None] = lambda progress: None,
 ) -> Answered:
     """Record all holds of a process for some seconds, and answer.
 
@@ -52,22 +59,26 @@ def predict_process(
         pid: the same process.
         duration_s: seconds.
         wanted: the changes; none: the likely ones.
-        on_recorded: is called after the recording, before the replays.
+        on_progress: is called again and again, in this thread.
 
     Raises:
         LocktopError: the process cannot be recorded, or a change does not fit it.
     """
     first = source.scan(resolve=True)
     question = Question(changes_of(wanted, first), unit_of(wanted, first))
-    observed = observe(source, pid, duration_s)
-    if on_recorded is not None:
-        on_recorded()
+
+    def on_records(part: float, records: int) -> None:
+        learned = f"{records:,} waits, holds and signals" if records else ""
+        on_progress(Progress(is_recorded=False, part=part, learned=learned))
+
+    observed = observe(source, pid, duration_s, on_records)
+    on_progress(Progress(is_recorded=True, part=0.0))
     evidence = form_lanes(convert_semaphores(observed.evidence))
     check_marks(question.unit, evidence.marks)
     check_held(question.changes, evidence, observed.snapshot)
     check_used(question.changes, evidence, observed.snapshot)
     what_if = replace(
-        answer(evidence, question, Simulator),
+        answer(evidence, question, Simulator, _on_replay(observed.snapshot, on_progress)),
         recording_cost=observed.recording_cost,
         level_before=observed.level_before,
         level_after=observed.level_after,
@@ -76,16 +87,34 @@ def predict_process(
 
 
 def predict_recording(
-    moments: Moments, from_ns: int, to_ns: int, wanted: WantedChanges
+    moments: Moments,
+    from_ns: int,
+    to_ns: int,
+    wanted: WantedChanges,
+    on_progress: Callable[[Progress], None] = lambda progress: None,
 ) -> Answered:
     """Answer from a span of a recording, nanoseconds since 1970. Raises LocktopError."""
+    on_progress(Progress(is_recorded=True, part=0.0))
     observed, snapshot = recorded(moments, from_ns, to_ns)
     evidence = form_lanes(convert_semaphores(observed))
     question = Question(changes_of(wanted, snapshot), unit_of(wanted, snapshot))
     check_marks(question.unit, evidence.marks)
     check_held(question.changes, evidence, snapshot)
     check_used(question.changes, evidence, snapshot)
-    return _complete(replace(answer(evidence, question, Simulator), is_recorded=True), snapshot)
+    what_if = answer(evidence, question, Simulator, _on_replay(snapshot, on_progress))
+    return _complete(replace(what_if, is_recorded=True), snapshot)
+
+
+def _on_replay(
+    snapshot: Snapshot, on_progress: Callable[[Progress], None]
+) -> Callable[[float, Prediction | None], None]:
+    names = {lock.id: lock.name for lock in snapshot.locks}
+
+    def on_replay(part: float, best: Prediction | None) -> None:
+        learned = f"{change(best.change, names)} {gain(best.ratio)}" if best is not None else ""
+        on_progress(Progress(is_recorded=True, part=part, learned=learned))
+
+    return on_replay
 
 
 def _complete(what_if: WhatIf, snapshot: Snapshot) -> Answered:
@@ -95,7 +124,23 @@ def _complete(what_if: WhatIf, snapshot: Snapshot) -> Answered:
     }
     locks |= {refusal.change.lock for refusal in what_if.refused} | {what_if.unit.lock}
     names = {lock.id: lock.name for lock in snapshot.locks if lock.id in locks}
+    if what_if.refusal is WhatIfRefusal.FEW:
+        what_if = replace(what_if, stuck=_stuck(what_if, snapshot))
     return Answered(replace(what_if, taken_at=snapshot.taken_at, names=names), snapshot)
+
+
+def _stuck(what_if: WhatIf, snapshot: Snapshot) -> str:
+    """Return which threads have waited for all of the span, where no round ended in it; or ""."""
+    waits = [
+        thread.waiting_for.duration_s
+        for thread in snapshot.threads
+        if thread.waiting_for is not None and thread.state is ThreadState.WAITING
+    ]
+    if what_if.rounds_per_s or max(waits, default=0.0) < what_if.span_s:
+        return ""
+    if verdict.is_deadlocked(snapshot):
+        return verdict.line(snapshot)
+    return next(present_waits.sentences(snapshot), "")
 
 
 def span_until(moments: Moments, end_ns: int, duration_s: float) -> tuple[int, int]:

@@ -67,7 +67,7 @@ class RefusedChangeEntry(ChangeEntry, kw_only=True, gc=False):
     """A change without a prediction."""
 
     reason: Annotated[WhatIfRefusal, meaning("Why the change has no prediction.")]
-    sentence: Annotated[str, meaning("The same as a sentence.")] = ""
+    sentence: Annotated[str, meaning("The reason `refusal` as a sentence.")] = ""
 
 
 class LockPressureEntry(Struct, kw_only=True, gc=False):
@@ -104,6 +104,12 @@ class WhatIfEntry(
     refusal: Annotated[
         WhatIfRefusal | None, meaning("Why no change has a prediction; null: some have one.")
     ] = None
+    changed_at: Annotated[
+        str, meaning("When the throughput changed, for the refusal `phases`; else empty.")
+    ] = ""
+    stuck: Annotated[
+        str, meaning("Threads that waited for all of the span, for `few rounds`; else empty.")
+    ] = ""
     why: Annotated[str | None, meaning("The same as a sentence.")] = None
     cpus: Annotated[Count, meaning("CPUs that the process may use.")]
     cpus_used: Annotated[Number, meaning("CPUs that the process used.")]

@@ -6,6 +6,8 @@ import os
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
+from contextlib import closing
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -73,17 +75,24 @@ def why_not_observed(snapshot: Snapshot) -> str:
     return f"process {pid} has ended" if snapshot.ended else ""
 
 
-def observe(source: Source, pid: int, duration_s: float) -> Observed:
+def observe(
+    source: Source,
+    pid: int,
+    duration_s: float,
+    on_records: Callable[[float, int], None] = lambda part, records: None,
+) -> Observed:
     """Record all holds and signals of a process for some time.
 
     Args:
         source: the process with the library; the caller closes it.
         pid: the same process.
         duration_s: seconds.
+        on_records: gets the part 0..1 of the time that is over, and the records so far.
 
     Raises:
         LocktopError: the process runs without the library, has ended, or did not record all.
     """
+    on_records(0.0, 0)
     first = source.scan()
     if reason := why_not_observed(first):
         raise LocktopError(reason)
@@ -94,11 +103,10 @@ def observe(source: Source, pid: int, duration_s: float) -> Observed:
     drain = source.drain()
     if drain is None or second.ended:
         raise LocktopError(f"process {pid} has ended")
-    drained = _Drained(drain)
-    try:
-        recorded_all = _record_all(source, pid, duration_s)
-    finally:
-        drained.close()
+    with closing(_Drained(drain)) as drained:
+        recorded_all = _record_all(
+            source, pid, duration_s, lambda part: on_records(part, drained.count)
+        )
     sampling, third, fourth = recorded_all.sampling, recorded_all.begin, recorded_all.end
     if fourth.ended:
         raise ended(pid)
@@ -153,16 +161,23 @@ class _RecordedAll(NamedTuple):
     level_after: str
 
 
-def _record_all(source: Source, pid: int, duration_s: float) -> _RecordedAll:
+def _record_all(
+    source: Source, pid: int, duration_s: float, on_part: Callable[[float], None]
+) -> _RecordedAll:
     recording = levels.AllRecorded(pid)
     try:
         recording.begin()
         begin = source.scan()
-        sampling = ThreadSampling(pid, [thread.tid for thread in begin.threads if thread.alive])
-        try:
-            sampling.sample(duration_s, recording.check)
-        finally:
-            sampling.close()
+        with closing(
+            ThreadSampling(pid, [thread.tid for thread in begin.threads if thread.alive])
+        ) as sampling:
+            began = time.monotonic()
+
+            def check() -> None:
+                recording.check()
+                on_part(min(1.0, (time.monotonic() - began) / duration_s))
+
+            sampling.sample(duration_s, check)
         end = source.scan()
     except (LocktopError, OSError) as error:
         if has_ended(pid):
@@ -196,6 +211,7 @@ class _Drained:
         self._drain = drain
         self._batches: list[SlotBatch] = []
         self._lost: list[tuple[int, int]] = []
+        self.count = 0  # records so far
         self._is_stopped = False
         self._fault: LocktopError | None = None
         self._thread = threading.Thread(target=self._run, name="lock records", daemon=True)
@@ -210,6 +226,7 @@ class _Drained:
                     self._lost.append((last_ns, batch.time_ns))
                 last_ns = batch.time_ns
                 self._batches.append(batch)
+                self.count += batch.packed + batch.mark_count
         except LocktopError as error:
             self._fault = error
 

@@ -32,6 +32,8 @@ def document(what_if: WhatIf, snapshot: Snapshot) -> dict[str, Any]:
         },
         "replayed": what_if.replayed,
         "refusal": str(what_if.refusal) if what_if.refusal is not None else None,
+        "changed_at": what_if.changed_at,
+        "stuck": what_if.stuck,
         "why": sentences.refusal(what_if) or None,
         "cpus": what_if.cpus,
         "cpus_used": what_if.cpus_used,

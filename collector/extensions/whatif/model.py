@@ -58,6 +58,14 @@ class WhatIfRefusal(StrEnum):
     UNOBSERVED = "unobserved waits"  # threads wait where the library sees nothing
 
 
+class Progress(Struct, frozen=True):
+    """How far predictions are, and what is known so far."""
+
+    is_recorded: bool  # the replays go on; False: the recording goes on
+    part: float  # of the recording, or of the replays, 0..1
+    learned: str = ""  # in words: the records so far, or the best change so far
+
+
 class RefusedChange(Struct, frozen=True):
     """A change without a prediction, beside others that may have one."""
 
@@ -112,3 +120,8 @@ class WhatIf(Struct, frozen=True):
     names: Mapping[int, str] = {}  # of the locks here, by id: they may end before a later snapshot
     is_recorded: bool = False  # from a recording, which knows less than a live process shows
     refused: tuple[RefusedChange, ...] = ()  # the changes that have none, in the order of the user
+    #: When the throughput changed most, if that refuses all, ISO 8601, UTC; else "".
+    changed_at: str = ""
+    #: With the refusal FEW: the threads that have waited for all of the span, for which lock, and
+    #: its holder, as a sentence without a full stop; "" without such threads.
+    stuck: str = ""

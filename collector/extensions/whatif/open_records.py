@@ -44,7 +44,7 @@ def open_records(
             continue  # the record of what went on is there
         for held in thread.holds:
             kind = kinds.get(held.lock)
-            if kind is not None and held.duration_s is not None:
+            if kind is not None and held.duration_s is not None and not held.is_lower_bound:
                 least_ns = released_ns.get((thread.tid, held.lock), 0) + 1
                 got_ns = max(at_ns - round(held.duration_s * _NS), least_ns)
                 if got_ns < to_ns:

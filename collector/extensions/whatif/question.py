@@ -20,7 +20,7 @@ from locktop.collector.model import (
     Snapshot,
 )
 from locktop.collector.model.kinds import USED_AS_LOCK_KINDS
-from locktop.collector.render.profiles.inside_tree import lock_named
+from locktop.collector.render.words.named_lock import lock_named
 from locktop.collector.sanitize import clean
 
 _FACTOR = re.compile(r"(\d{1,6}(?:\.\d{1,6})?)x?")

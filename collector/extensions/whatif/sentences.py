@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 
 from locktop.collector.extensions.whatif.model import (
     Change,
@@ -29,29 +30,82 @@ _SELDOM = {
     UnitKind.LOCK: "threads took this lock too seldom in this time",
     UnitKind.MARKS: "the process set these marks too seldom in this time",
 }
+#: The sentences of the other reasons: what happened, and what the user can do.
 _REASONS = {
     WhatIfRefusal.LOST: (
-        "records were overwritten before locktop could read them; raise LOCKTOP_RING before the"
-        " program starts"
+        "the process overwrote records before locktop could read them; start it with a larger"
+        " LOCKTOP_RING"
     ),
-    WhatIfRefusal.PHASES: (
-        "the throughput changes within the span; record one phase of the program alone"
+    WhatIfRefusal.STARVED: (
+        "threads wait for CPUs while CPUs are free, as with a limit of CPU time; try again without"
+        " that limit"
     ),
-    WhatIfRefusal.STARVED: "threads wait for CPUs while CPUs are free, as with a limit of CPU time",
     WhatIfRefusal.DEPENDENT: (
-        "the threads of this group end each other's waits; nobody knows whom another number of"
-        " them would wake"
+        "the threads of this group end each other's waits, and nobody knows whom another number of"
+        " them would wake; try a change of a lock"
     ),
     WhatIfRefusal.REQUESTS: (
-        "the threads of this group mostly wait for requests; another number of them does not change"
-        " how many requests come"
+        "the threads of this group mostly wait for requests, and another number of them does not"
+        " change how many requests come; try a change of a lock"
     ),
     WhatIfRefusal.STOPPED: (
-        "after the change, too many threads of the replay wait for all of its time"
+        "after the change, too many threads of the replay wait for all of its time; try a smaller"
+        " change"
     ),
-    WhatIfRefusal.BRIEF: "threads begin and end in the span, and no thread waits for their ends",
-    WhatIfRefusal.UNOBSERVED: "threads wait in calls that the library does not see",
+    WhatIfRefusal.BRIEF: (
+        "threads begin and end in the span, and no thread waits for their ends; try again while"
+        " the threads stay"
+    ),
+    WhatIfRefusal.UNOBSERVED: (
+        "threads wait in calls that the library does not see, so a replay would be wrong; try"
+        " again while they do not"
+    ),
 }
+#: The names of what a prediction has, in texts and on the screen.
+LIKELY_RANGE, AT_MOST = "likely range", "at most"
+#: The work of locktop for predictions.
+REPLAYS = (
+    "Then locktop replays the records on simulated CPUs and locks: without a change, and with each"
+    " likely one, as a lock that is held half as long."
+)
+NEEDS = (
+    "The program should do the same kind of work all the time, and its threads should not begin"
+    " or end."
+)
+
+
+def recording_steps(before_s: float, duration_s: float) -> tuple[str, ...]:
+    """Return what predictions for a live process do, and what they cost, a sentence each.
+
+    Args:
+        before_s: seconds that are measured before the recording.
+        duration_s: seconds that are recorded.
+    """
+    return (
+        f"locktop measures for {before_s:g} s, then records each wait and each hold for"
+        f" {duration_s:g} s: the level becomes all, and afterwards the level before comes back.",
+        REPLAYS,
+        "Meanwhile each call for a lock takes longer. The programs that were measured kept 95 % of"
+        " their throughput or more. The replays take some seconds of one CPU.",
+        NEEDS,
+    )
+
+
+def replay_steps() -> tuple[str, ...]:
+    """Return the same for a recording."""
+    return (
+        REPLAYS,
+        "The program is not touched. The replays take some seconds of one CPU.",
+        NEEDS,
+    )
+
+
+def clock(iso: str) -> str:
+    """Return the local time of day of an ISO 8601 time; "?" if it is none."""
+    try:
+        return datetime.fromisoformat(iso).astimezone().strftime("%H:%M:%S")
+    except (OverflowError, OSError, ValueError):
+        return "?"
 
 
 def lock_names(what_if: WhatIf, snapshot: Snapshot) -> dict[int, str]:
@@ -108,7 +162,7 @@ def rounds(what_if: WhatIf, names: Mapping[int, str]) -> str:
         case UnitKind.MARKS:
             return f'transactions: marks "{clean(unit.mark)}"'
         case UnitKind.ROUNDS:
-            return "rounds: each thread from one call to the next one of its kind"
+            return "rounds, each from a call of a thread to its next call of this kind"
 
 
 def unit(what_if: WhatIf) -> str:
@@ -129,8 +183,19 @@ def reason(refused: WhatIfRefusal, what_if: WhatIf) -> str:
         what_if: the answers, of which it is one.
     """
     match refused:
+        case WhatIfRefusal.FEW if what_if.stuck:
+            return f"nothing goes on at the locks: {what_if.stuck}; `locktop check` explains it"
         case WhatIfRefusal.FEW:
-            return f"{_SELDOM[what_if.unit.kind]}; record for longer (-d)"
+            return (
+                f"{_SELDOM[what_if.unit.kind]}; try again while it has more to do, or record for"
+                " longer (`locktop whatif -d 60`)"
+            )
+        case WhatIfRefusal.PHASES:
+            when = f" at about {clock(what_if.changed_at)}" if what_if.changed_at else ""
+            return (
+                f"the program changed its behaviour{when}; try again in a steady minute, or choose"
+                " one of a recording with `--from` and `--to`"
+            )
         case WhatIfRefusal.REPLAY:
             return _replay_differs(what_if)
         case _:

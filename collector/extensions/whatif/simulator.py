@@ -28,7 +28,7 @@ class Simulator:
         random = Random(seed)
         threads = program.threads
         starts = [_start(thread, random) for thread in threads]
-        self._operations = _packed_operations(threads)
+        self._operations = _pack(chain.from_iterable(thread.operations for thread in threads))
         self._threads = array("q")
         for thread, start in zip(threads, starts, strict=True):
             self._threads.extend((len(thread.operations), start, thread.is_other))
@@ -84,10 +84,6 @@ def _start(thread: ThreadModel, random: Random) -> int:
     """
     is_recorded = not thread.is_other and not thread.is_copy
     return 0 if is_recorded else random.choice(rests(thread.operations))
-
-
-def _packed_operations(threads: Iterable[ThreadModel]) -> array[int]:
-    return _pack(chain.from_iterable(thread.operations for thread in threads))
 
 
 def _pack(rows: Iterable[Iterable[int]]) -> array[int]:

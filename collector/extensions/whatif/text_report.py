@@ -18,6 +18,8 @@ _MAX_NAME, _MIN_NAME = 48, 12
 _INDENT = 2
 #: The heading of the shares of all threads' time that are waits for a lock.
 _WAITS = "waits, of all threads' time"
+#: The heading of the same in each part of the recorded time.
+_OVER_TIME = "over time"
 _NO_CHANGE = "No thread waits for a lock for long, so no change of a lock is worth a prediction."
 
 
@@ -100,14 +102,14 @@ def _facts(what_if: WhatIf, names: dict[int, str]) -> Iterator[str]:
     yield f"throughput   {what_if.rounds_per_s:,.0f} a second; {sentences.rounds(what_if, names)}"
     if what_if.parts and what_if.rounds_per_s:
         yield (
-            f"replay       {sentences.gain(what_if.replayed)} without a change, in"
-            f" {units.counted(what_if.parts, 'part')} of the span"
+            f"replay       {sentences.gain(what_if.replayed)} beside the recording without a"
+            f" change, in {units.counted(what_if.parts, 'part')} of the span"
         )
     yield f"CPUs         {what_if.cpus_used:.2f} of {what_if.cpus} used"
     facts = [_level(what_if)]
     if what_if.recording_cost is not None:
         gain = sentences.gain(what_if.recording_cost)
-        facts.insert(0, f"{gain} acquisitions a second while all was recorded")
+        facts.insert(0, f"the recording changed the acquisitions a second by {gain}")
     if any(facts):
         yield f"cost         {'; '.join(fact for fact in facts if fact)}"
 
@@ -134,7 +136,7 @@ def _predictions(what_if: WhatIf, names: dict[int, str], width: int) -> Iterator
     if not rows:
         yield _NO_CHANGE
         return
-    heads = ("change", "throughput", "9 of 10 in", "at most")
+    heads = ("change", "throughput", sentences.LIKELY_RANGE, sentences.AT_MOST)
     widths = [max(len(row[column]) for row in (heads, *rows)) for column in range(len(heads))]
     widths[0] = min(widths[0], max(_MIN_NAME, width - sum(widths[1:]) - 2 * len(widths[1:])))
     for row in (heads, *rows):
@@ -144,8 +146,8 @@ def _predictions(what_if: WhatIf, names: dict[int, str], width: int) -> Iterator
 
 
 def _pressure(what_if: WhatIf, names: dict[int, str], width: int) -> Iterator[str]:
-    phases_width = max(what_if.parts, len("phases"))
-    heads = f"  {_WAITS}  {'phases':{phases_width}}  critical path"
+    phases_width = max(what_if.parts, len(_OVER_TIME))
+    heads = f"  {_WAITS}  {_OVER_TIME:{phases_width}}  critical path"
     room = min(_MAX_NAME, max(_MIN_NAME, width - len(heads)))
     yield f"{'lock':{room}}{heads}"
     listed = [

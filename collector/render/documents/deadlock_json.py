@@ -61,6 +61,7 @@ def _taken_document(taken: Taken) -> dict[str, Any]:
     return {
         "lock": _lock(taken.lock),
         "for_s": taken.duration_s,
+        "at_least": taken.is_lower_bound,
         "at": _location(taken.at),
         "shared": taken.shared,
         "wanted_by": list(taken.wanted_by),

@@ -19,6 +19,7 @@ from locktop.collector.analysis.idle.classifier import Classifier
 from locktop.collector.analysis.idle.rules import Rules
 from locktop.collector.errors import LocktopError
 from locktop.collector.extension.discovery import sections
+from locktop.collector.extension.parts import SnapshotSection
 from locktop.collector.model import (
     Blame,
     BlockingRoot,
@@ -108,6 +109,7 @@ def describe(snapshot: Snapshot, before: Snapshot | None = None) -> Document:
     """
     try:
         whole = msgspec.convert(_Source(snapshot), Document, from_attributes=True, dec_hook=_read)
+        _add_lock_keys(whole, snapshot)
     except msgspec.ValidationError as error:
         raise LocktopError(f"the snapshot is damaged: {_explain(error)}") from None
     classes = lock_classes.find(snapshot.locks)
@@ -147,6 +149,19 @@ def describe(snapshot: Snapshot, before: Snapshot | None = None) -> Document:
         whole.duration_s -= before.duration_s
         _add_intervals(whole, snapshot, before, classes)
     return whole
+
+
+def _add_lock_keys(whole: Document, snapshot: Snapshot) -> None:
+    """Fill in the keys that extensions bring to locks."""
+    for name, section in sections().items():
+        if section.lock_key is None or name not in snapshot.sections:
+            continue
+        keys = snapshot.sections[name].locks
+        for lock in whole.locks:
+            if lock.id in keys:
+                kind = section.lock_key.entry
+                key = msgspec.convert(keys[lock.id], kind, from_attributes=True, dec_hook=_read)
+                setattr(lock, name, key)
 
 
 def _blame_entries(blame: Sequence[Blame]) -> list[BlameEntry]:
@@ -323,10 +338,19 @@ def parse(data: bytes, name: str, rules: Rules | None = None) -> Snapshot:
 def _read_sections(whole: Document) -> dict[str, Any]:
     """Return what extensions brought, without the parts that are null or empty."""
     return {
-        name: section.read(entry)
+        name: _read_section(whole, name, section)
         for name, section in sections().items()
-        if (entry := getattr(whole, name))
+        if getattr(whole, name)
     }
+
+
+def _read_section(whole: Document, name: str, section: SnapshotSection) -> Any:
+    part = section.read(getattr(whole, name))
+    if section.lock_key is None:
+        return part
+    keys = {lock.id: key for lock in whole.locks if (key := getattr(lock, name)) is not None}
+    by_id = dict[int, section.lock_key.model]  # type: ignore[name-defined]
+    return replace(part, locks=msgspec.convert(keys, by_id, from_attributes=True))
 
 
 def _check_histograms(whole: Document) -> None:

@@ -35,6 +35,7 @@ from locktop.collector.render.documents.snapshot_findings import (
 )
 from locktop.collector.render.documents.snapshot_locks import LockClassEntry, LockEntry
 from locktop.collector.render.documents.snapshot_threads import (
+    ChildWaitsEntry,
     ThreadElsewhereEntry,
     ThreadEntry,
     ThreadGroupEntry,
@@ -60,17 +61,6 @@ class ProcessEntry(Struct, kw_only=True, gc=False):
     cpu_share: Annotated[Number, meaning("CPUs used in the last interval.")] = 0.0
     rss_bytes: Annotated[Count, meaning("Resident memory in bytes.")] = 0
     cpus: Annotated[Count, meaning("CPUs that the process may use; 0: not known.")] = 0
-
-
-class InsideEntry(Struct, kw_only=True, gc=False):
-    """How locktop sampled what runs inside locks."""
-
-    duration_s: Annotated[Number, meaning("Seconds of the profile.")]
-    period_s: Annotated[Number, meaning("Seconds of a hold that one sample stands for.")]
-    samples: Annotated[Count, meaning("All samples of the sampled threads.")]
-    unjoined: Annotated[Count, meaning("Of these, the samples without a contended hold.")]
-    lost: Annotated[Count, meaning("Samples that found no room.")] = 0
-    threads: Annotated[Count, meaning("Threads that locktop samples now.")] = 0
 
 
 class FrameEntry(Struct, kw_only=True, gc=False):
@@ -131,6 +121,10 @@ class CoreDocument(
         list[ThreadElsewhereEntry],
         meaning("Holders of locks in shared memory that are threads of other processes."),
     ] = []
+    waiting_children: Annotated[
+        list[ChildWaitsEntry],
+        meaning("Children whose threads wait, if no thread of the process itself does."),
+    ] = []
     locks: Annotated[list[LockEntry], meaning("The locks, most wait first.")]
     lock_classes: Annotated[list[LockClassEntry], meaning("The lock classes.")] = []
     blocking: Annotated[
@@ -167,9 +161,6 @@ class CoreDocument(
         meaning("By lock: seconds waited in twelve parts of 5 s, the last one not over."),
     ] = {}
     recent_thread_waits: Annotated[dict[IdKey, list[Number]], meaning("The same by thread.")] = {}
-    inside: Annotated[
-        InsideEntry | None, meaning("The profile of what runs inside locks; with --inside.")
-    ] = None
     misuses: Annotated[list[MisuseEntry], meaning("Misuses, the first one first.")] = []
     patterns: Annotated[list[PatternEntry], meaning("Contention patterns.")] = []
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-from msgspec import UNSET, Struct, UnsetType, field
+from msgspec import UNSET, Struct, UnsetType, defstruct, field
 
-from locktop.collector.model import CONTENTION_KINDS, WAITS_ALONE, Kind
+from locktop.collector.extension.discovery import sections
+from locktop.collector.model import CONTENTION_KINDS, WAITS_ALONE, HolderEvidence, Kind
 from locktop.collector.model.lock_figures import LockFigures
 from locktop.collector.render.documents.snapshot_fields import (
     HOLD_P50,
@@ -74,7 +75,9 @@ class BlameEntry(Struct, kw_only=True, gc=False):
     """Wait time charged to a holder of the lock."""
 
     tid: Annotated[Tid, meaning("The holder; 0: a thread that ended, or no known holder.")]
-    site: Annotated[Address, meaning("Where the holder took the lock.")] = NO_ADDRESS
+    site: Annotated[
+        Address, meaning("Where the holder took the lock; of a futex, where it woke the waiters.")
+    ] = NO_ADDRESS
     through: Annotated[LockId, meaning("The lock that the holder waited for; 0: none.")] = 0
     wait_s: Annotated[Number, meaning("Seconds waited because of the holder.")]
     interval: Annotated[BlameInterval | UnsetType, meaning("Only with -d.")] = UNSET
@@ -85,32 +88,8 @@ class BlameRootEntry(Struct, kw_only=True, gc=False):
 
     tid: Annotated[Tid, meaning("The holder; 0 as in blame.")]
     lock: Annotated[LockId, meaning("The lock that the holder held.")]
-    site: Annotated[Address, meaning("Where the holder took that lock.")]
+    site: Annotated[Address, meaning("Where the holder took that lock; of a futex, as in blame.")]
     wait_s: Annotated[Number, meaning("Seconds waited because of the holder.")]
-
-
-class InsideStackEntry(Struct, kw_only=True, gc=False):
-    """Samples of threads that held the lock, with one call site and one stack."""
-
-    site: Annotated[Address, meaning("Where the thread took the lock.")] = NO_ADDRESS
-    stack: Annotated[StackId, meaning('The number of the stack in "stacks"; 0: not known.')] = 0
-    count: Annotated[Count, meaning("Samples.")]
-    on_cpu: Annotated[bool, meaning("The thread ran; else it slept.")]
-    call: Annotated[str, meaning("The system call in which the thread slept.")] = ""
-
-
-class LockInsideEntry(Struct, kw_only=True, gc=False):
-    """The stacks of threads that held the lock."""
-
-    samples: Annotated[Count, meaning("Samples of threads that held the lock.")]
-    on_cpu: Annotated[Count, meaning("Of the samples, those of threads that ran.")]
-    share: Annotated[Number, meaning("Held time as a share of the profile's time.")]
-    stacks: Annotated[list[InsideStackEntry], meaning("The stacks, most samples first.")] = []
-    pressure: Annotated[
-        list[Number],
-        meaning("Shares of all threads' time in waits for the lock, by equal slices of time."),
-    ] = []
-    pressure_slice_s: Annotated[Number, meaning("Seconds of one slice of the pressure.")] = 0.0
 
 
 class LockInterval(LockFigures, kw_only=True, frozen=True, gc=False):
@@ -145,6 +124,23 @@ class TakenUnitsEntry(Struct, kw_only=True, gc=False):
     ended: Annotated[Count, meaning("Units of ended threads of which no more is known.")] = 0
 
 
+class ProbableHolderEntry(Struct, kw_only=True, gc=False):
+    """A thread that probably holds a lock which names no holder."""
+
+    tid: Annotated[Tid, meaning("The tid of the thread.")]
+    evidence: Annotated[
+        HolderEvidence,
+        meaning(
+            "guard: the code of the thread goes on to release the lock. waker: the thread got it"
+            " last after a wait, and has not released it since. python: the thread is in a `with`"
+            " block of the lock."
+        ),
+    ]
+    site: Annotated[Address, meaning("Where the thread is in the function that shows it.")] = (
+        NO_ADDRESS
+    )
+
+
 # msgspec lets a record that changes have the fields of one that does not; mypy knows dataclasses.
 class _NamedFigures(LockFigures, frozen=False, gc=False):  # type: ignore[misc]
     """The keys that stand before the figures."""
@@ -159,14 +155,14 @@ class _NamedFigures(LockFigures, frozen=False, gc=False):  # type: ignore[misc]
     ] = ""
 
 
-class LockEntry(  # type: ignore[misc]
+class CoreLockEntry(  # type: ignore[misc]
     _NamedFigures,
     kw_only=True,
     frozen=False,
     gc=False,
     rename={"class_name": "class", "holder_activity": "holder_now"},
 ):
-    """A lock. The figures cover the time since the process started, or since sampling began."""
+    """A lock without the keys of extensions."""
 
     wait_error_s: Annotated[
         Number, meaning("Sampled: one standard deviation of wait_s in seconds.")
@@ -220,10 +216,18 @@ class LockEntry(  # type: ignore[misc]
         TakenUnitsEntry | None,
         meaning("A semaphore used as a lock: who took its units, if all are taken."),
     ] = None
+    holders_probable: Annotated[
+        list[ProbableHolderEntry],
+        meaning(
+            "Threads that probably hold the lock, if no holder is known. They are never part of a"
+            " certain deadlock."
+        ),
+    ] = field(default_factory=list)
+    readers: Annotated[
+        Count,
+        meaning("Sampled rwlock: how many threads have it to read. Their tids are not known."),
+    ] = 0
     interval: Annotated[LockInterval | UnsetType, meaning("Only with -d.")] = UNSET
-    inside: Annotated[
-        LockInsideEntry | None, meaning("What ran while threads held the lock; with --inside.")
-    ] = None
 
     #: Rates are not saved.
     rates = property(lambda self: WAITS_ALONE)
@@ -231,6 +235,27 @@ class LockEntry(  # type: ignore[misc]
     def __post_init__(self) -> None:
         if self.idle is UNSET:
             self.idle = self.kind not in CONTENTION_KINDS
+
+
+if TYPE_CHECKING:
+    LockEntry = CoreLockEntry
+else:
+    LockEntry = defstruct(
+        "LockEntry",
+        [
+            (name, Annotated[key.entry | None, meaning(key.meaning)], None)
+            for name, section in sections().items()
+            if (key := section.lock_key) is not None
+        ],
+        bases=(CoreLockEntry,),
+        namespace={
+            "__doc__": "A lock. The figures cover the time since the process started, or since"
+            " sampling began."
+        },
+        module=__name__,
+        kw_only=True,
+        gc=False,
+    )
 
 
 class _NamedSums(LockFigures, frozen=False, gc=False):  # type: ignore[misc]

@@ -51,7 +51,9 @@ class WaitEntry(
             self.idle = self.kind not in CONTENTION_KINDS
 
 
-class HeldEntry(Struct, kw_only=True, gc=False, rename={"duration_s": "since_s"}):
+class HeldEntry(
+    Struct, kw_only=True, gc=False, rename={"duration_s": "since_s", "is_lower_bound": "at_least"}
+):
     """A lock that a thread holds."""
 
     lock: Annotated[LockId, meaning("The id of the lock.")]
@@ -59,6 +61,9 @@ class HeldEntry(Struct, kw_only=True, gc=False, rename={"duration_s": "since_s"}
     duration_s: Annotated[Number | None, meaning("Seconds since the thread took the lock.")] = None
     depth: Annotated[Count, meaning("Recursive acquisitions beyond the first.")] = 0
     shared: Annotated[bool, meaning("The thread holds an rwlock to read.")] = False
+    is_lower_bound: Annotated[
+        bool, meaning("The time is a lower bound: nobody measured when the hold began.")
+    ] = False
 
 
 class TimeEntry(Struct, kw_only=True, gc=False):
@@ -191,6 +196,15 @@ class ThreadElsewhereEntry(Struct, kw_only=True, gc=False):
     waits: Annotated[
         bool, meaning("The thread waits too, in a futex call without a time limit.")
     ] = False
+
+
+class ChildWaitsEntry(Struct, kw_only=True, gc=False):
+    """A child of the process whose threads wait for locks."""
+
+    pid: Annotated[Count, meaning("The child, or a child of one.")]
+    comm: Annotated[str, meaning("Its name.")]
+    waiting: Annotated[Count, meaning("How many of its threads wait for locks.")]
+    longest_s: Annotated[Number, meaning("Seconds of the longest of these waits, at least.")]
 
 
 class ThreadGroupEntry(Struct, kw_only=True, gc=False):

@@ -14,7 +14,7 @@ from msgspec import Struct
 from locktop.collector.model import BlockReason, DeadlockReport, LockName, Member
 from locktop.collector.render.words import deadlock as words
 from locktop.collector.render.words.source_location import full_location
-from locktop.collector.render.words.units import lasting
+from locktop.collector.render.words.units import counted, lasting
 from locktop.collector.sanitize import clean
 
 #: More threads behind one circle make no drawing that anybody reads.
@@ -115,7 +115,7 @@ def _add_behind(
     left_out = len(report.behind) - _MAX_BEHIND
     if left_out > 0:
         key = f"more_{report.circle[0].tid}"
-        _add(nodes, GraphNode(key, Part.BEHIND, (f"{left_out} threads more behind",)))
+        _add(nodes, GraphNode(key, Part.BEHIND, (f"{counted(left_out, 'thread')} more behind",)))
 
 
 def _lines(*texts: str) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from locktop.collector.model import DeadlockReport
-from locktop.collector.render.graph.deadlock_graph import Part, graph
+from locktop.collector.render.graph.deadlock_graph import Graph, Part, graph
 
 _STYLES = {
     Part.CIRCLE: 'shape=box, style="filled", fillcolor="#f8d7da"',
@@ -16,8 +16,12 @@ _STYLES = {
 
 def render(reports: Iterable[DeadlockReport]) -> str:
     """Return the graph, one without nodes where there is no deadlock."""
-    diagram = graph(reports)
-    lines = ["digraph deadlocks {", f"  label={quoted([diagram.title])};"]
+    return render_graph(graph(reports))
+
+
+def render_graph(diagram: Graph) -> str:
+    """Return any graph of threads and locks."""
+    lines = ["digraph locktop {", f"  label={quoted([diagram.title])};"]
     lines += [
         f"  {node.key} [label={quoted(node.lines)}, {_STYLES[node.part]}];"
         for node in diagram.nodes

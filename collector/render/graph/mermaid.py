@@ -6,7 +6,7 @@ import string
 from collections.abc import Iterable, Sequence
 
 from locktop.collector.model import DeadlockReport
-from locktop.collector.render.graph.deadlock_graph import GraphNode, Part, graph
+from locktop.collector.render.graph.deadlock_graph import Graph, GraphNode, Part, graph
 
 #: Characters without a meaning for Mermaid, Markdown and HTML within quotes. Other characters are
 #: written as their numbers.
@@ -20,7 +20,11 @@ _STYLES = (
 
 def render(reports: Iterable[DeadlockReport]) -> str:
     """Return the flowchart; where there is no deadlock it says so in its only node."""
-    diagram = graph(reports)
+    return render_graph(graph(reports))
+
+
+def render_graph(diagram: Graph) -> str:
+    """Return any graph of threads and locks."""
     lines = ["flowchart LR"]
     if not diagram.nodes:
         lines.append(f"  none[{quoted([diagram.title])}]")

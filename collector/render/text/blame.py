@@ -55,19 +55,21 @@ def _held_meanwhile(context: ReportContext, row: Row) -> Iterator[str]:
     """Yield the holders with most blame for the waits."""
     blamed = _blame_of(context, row)
     whole = sum(wait_s for _, wait_s in blamed)
-    if sentence := blame_format.divided(blamed, context.snapshot):
+    if sentence := blame_format.divided(blamed, row.kind, context.snapshot):
         yield f"    {context.row_name(row)}: {sentence}"
     for number, (blame, wait_s) in enumerate(blamed[:_MAX_BLAMED]):
         if number == 0:
-            yield f"    {context.row_name(row)} was held meanwhile by"
-        taken = context.snapshot.sites.get(blame.site)
+            evidence = blame_format.evidence(row.kind)
+            meanwhile = f"meanwhile, {evidence}," if evidence else "meanwhile"
+            yield f"    {context.row_name(row)} was held {meanwhile} by"
+        site = context.snapshot.sites.get(blame.site)
         yield (
             f"      {blame.holder_label or context.thread(blame.tid)},"
             f" {int(100 * wait_s / whole)} %: {units.duration(wait_s)}"
-            + (f", taken in {full_location(taken)}" if taken else "")
+            + (f", {blame_format.site_verb(row.kind)} in {full_location(site)}" if site else "")
             + (f", while it waited for {context.lock(blame.through)}" if blame.through else "")
         )
-    if blamed:
+    if blamed and context.before is None:  # a chain has no figures of an interval
         yield from _ends_of_chains(context, row)
 
 
@@ -80,12 +82,12 @@ def _ends_of_chains(context: ReportContext, row: Row) -> Iterator[str]:
     yield f"    and at the ends of the chains{in_part} by"
     for root in roots[:_MAX_BLAMED]:
         who = Blame(tid=root.tid, site=root.site, wait_s=root.wait_s)
-        taken = context.snapshot.sites.get(root.site)
+        site, kind = context.snapshot.sites.get(root.site), context.kind(root.lock)
         yield (
             f"      {who.holder_label or context.thread(root.tid)},"
             f" {int(100 * root.wait_s / row.wait_s)} %: {units.duration(root.wait_s)},"
             f" with {context.lock(root.lock)}"
-            + (f", taken in {full_location(taken)}" if taken else "")
+            + (f", {blame_format.site_verb(kind)} in {full_location(site)}" if site else "")
         )
 
 

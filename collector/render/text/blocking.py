@@ -8,7 +8,14 @@ from itertools import islice
 from locktop.collector.analysis import blocking_tree
 from locktop.collector.model import BlockingRoot, BlockingTree, Held, RootKind
 from locktop.collector.render.text.context import ReportContext
-from locktop.collector.render.words import activity, blocking, units
+from locktop.collector.render.words import (
+    activity,
+    blocking,
+    likely_holder,
+    probable_holder,
+    readers,
+    units,
+)
 from locktop.collector.render.words.blocking import BlockingRow
 from locktop.collector.render.words.source_location import full_location
 
@@ -36,13 +43,12 @@ def roots(context: ReportContext) -> Iterator[str]:
 
 
 def _root(context: ReportContext, tree: BlockingTree, root: BlockingRoot) -> Iterator[str]:
-    yield f"  {_what(context, root)}"
+    yield f"  {cause(context, root)}"
     now = blocking.activity_of(root, context.locks, context.threads)
     if root.kind is RootKind.HOLDER and (doing := activity.doing(now, root.tids[0])):
         yield f"    now {doing}"
     yield f"    {blocking.behind_words(root.behind)}; the longest waits {_longest(context, root)}"
-    subtree = BlockingTree(roots=(root,), waiters=tree.waiters)
-    rows = blocking.rows(subtree, context.threads)
+    rows = blocking.root_rows(tree, root, context.threads)
     next(rows)  # the root itself
     for row in islice(rows, _MAX_ROWS):
         yield _waiters(context, row)
@@ -51,22 +57,32 @@ def _root(context: ReportContext, tree: BlockingTree, root: BlockingRoot) -> Ite
         yield f"      and {left} more"
 
 
-def _what(context: ReportContext, root: BlockingRoot) -> str:
+def cause(context: ReportContext, root: BlockingRoot) -> str:
+    """Return who holds which lock since when and where, or who waits for whom, in one line."""
     locks = context.lock(root.lock)
     if len(root.locks) > 1:
         locks += f" and {units.counted(len(root.locks) - 1, 'other lock')}"
     if root.kind is RootKind.LOCK:
         takers = context.taken_units(root.lock)
-        return f"{locks}: {takers}" if takers else f"{locks}, whose holder is not known"
+        lock = context.locks.get(root.lock)
+        if lock is not None and (probable := probable_holder.tids(lock)):
+            names = context.threads_named(probable)
+            return f"{locks}: {probable_holder.phrase(lock, names, context.snapshot.sites)}"
+        likely = likely_holder.find(context.snapshot, lock) if lock is not None else None
+        more = (
+            likely_holder.phrase(likely, context.thread(likely.tid)) if likely is not None else ""
+        )
+        if by_readers := readers.held_by(lock):
+            return f"{locks}{by_readers}"
+        return f"{locks}: {takers}" if takers else f"{locks}, whose holder is not known{more}"
     if root.kind is RootKind.CYCLE:
         selves = "wait for each other" if len(root.tids) > 1 else "waits for itself"
         return f"{context.threads_named(root.tids)} {selves}"
     held = _longest_held(context, root)
     taken = context.snapshot.sites.get(held.site) if held is not None else None
-    since = held.duration_s if held is not None else None
     return (
         f"{context.thread(root.tids[0])} holds {locks}"
-        + (f" for {units.duration(since)}" if since is not None else "")
+        + activity.held_for(held)
         + (f", taken in {full_location(taken)}" if taken is not None else "")
     )
 

@@ -95,7 +95,7 @@ class ReportContext:
         for frame in frames[:max_frames]:
             yield indent + full_location(frame) + (" (inlined)" if frame.inlined else "")
         if len(frames) > max_frames > 1:
-            yield f"{indent}and {len(frames) - max_frames} frames more"
+            yield f"{indent}and {units.counted(len(frames) - max_frames, 'frame')} more"
 
     def thread(self, tid: int) -> str:
         """Return the tid and name of a thread."""
@@ -108,6 +108,11 @@ class ReportContext:
         """Return the first three threads, and how many more there are."""
         named = ", ".join(self.thread(tid) for tid in tids[:3])
         return f"{named} and {len(tids) - 3} more" if len(tids) > 3 else named
+
+    def kind(self, lock: int) -> Kind:
+        """Return the kind of the lock with this id; a mutex if it is not known."""
+        entry = self.locks.get(lock)
+        return entry.kind if entry is not None else Kind.MUTEX
 
     def lock(self, lock: int) -> str:
         """Return the kind and name of the lock with this id."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from locktop.collector.model import DeadlockReport, Member
 from locktop.collector.render.words import deadlock as words
 from locktop.collector.render.words.source_location import full_location
-from locktop.collector.render.words.units import lasting
+from locktop.collector.render.words.units import counted, lasting
 
 _MAX_BEHIND = 20
 _MAX_FRAMES = 30
@@ -57,7 +57,7 @@ def _stack(member: Member) -> Iterator[str]:
     for number, frame in enumerate(member.stack[:_MAX_FRAMES]):
         yield f"      {number} {full_location(frame)}{' (inlined)' * frame.inlined}"
     if len(member.stack) > _MAX_FRAMES:
-        yield f"      and {len(member.stack) - _MAX_FRAMES} frames more"
+        yield f"      and {counted(len(member.stack) - _MAX_FRAMES, 'frame')} more"
 
 
 def _followers(report: DeadlockReport) -> Iterator[str]:

@@ -9,6 +9,7 @@ from locktop.collector.model import Confidence, OrderCycle, OrderEdge, Snapshot
 from locktop.collector.render.words import lock_order
 from locktop.collector.render.words.lock_kind import name_with_kind
 from locktop.collector.render.words.source_location import full_location
+from locktop.collector.render.words.units import counted
 from locktop.collector.sanitize import clean
 
 _MAX_CYCLES = 10
@@ -34,9 +35,11 @@ def headline(snapshot: Snapshot) -> str:
 
 
 def lines(snapshot: Snapshot) -> Iterator[str]:
-    """Yield all of them with their stacks, nothing where there are none; the lines are not
-    wrapped."""
-    cycles, left_out = snapshot.lock_order, list(lock_order.left_out(snapshot))
+    """Yield those that are no certain deadlock yet, with their stacks; the lines are not wrapped.
+
+    Without such a potential deadlock there is no line.
+    """
+    cycles, left_out = lock_order.not_there(snapshot), list(lock_order.left_out(snapshot))
     if cycles or left_out:
         yield f"POTENTIAL DEADLOCKS, {lock_order.NEED_NOT}"
     names = _Names(snapshot)
@@ -56,7 +59,7 @@ def _cycle(snapshot: Snapshot, names: _Names, cycle: OrderCycle) -> Iterator[str
         for frame in frames[:_MAX_FRAMES]:
             yield f"        {full_location(frame)}{' (inlined)' * frame.inlined}"
         if len(frames) > _MAX_FRAMES:
-            yield f"        and {len(frames) - _MAX_FRAMES} frames more"
+            yield f"        and {counted(len(frames) - _MAX_FRAMES, 'frame')} more"
         if edge.site in snapshot.sites:
             where = full_location(snapshot.sites[edge.site])
             yield f"      {names.lock(edge.from_)} was taken in {where}"

@@ -14,7 +14,7 @@ from locktop.collector.render.text.context import (
     table,
     waiting_count,
 )
-from locktop.collector.render.words import activity, units
+from locktop.collector.render.words import activity, probable_holder, readers, units
 from locktop.collector.render.words.lock_kind import kind_word, name_without_kind
 
 _MAX_LOCKS = 20
@@ -90,10 +90,32 @@ def _lock_row(context: ReportContext, lock: Row) -> tuple[str, ...]:
         str(waited) if waited else waiting_count(lock) or none,
         units.duration(lock.wait_max_s),
         _number(figures.acquisitions),
-        units.duration(figures.hold_s),
+        _hold_time(context, lock),
         kind_word(lock.kind, lock.name),
         _describe(context, lock, bool(waited)),
     )
+
+
+def _hold_time(context: ReportContext, lock: Row) -> str:
+    """Return how long threads held a lock: "-" where that is not known.
+
+    The figures lack present holds that are not timed, of which a lower bound may be known.
+    """
+    figures = context.figures(lock)
+    is_known = lock.hold_timed or figures.hold_s or not lock.acquisitions
+    figures_s = figures.hold_s if is_known else None
+    ids = {member.id for member in context.members(lock)}
+    holders = (context.threads.get(tid) for tid in lock.holders)
+    bounds = [
+        held.duration_s or 0.0
+        for thread in holders
+        if thread is not None
+        for held in thread.holds
+        if held.lock in ids and held.is_lower_bound
+    ]
+    if not bounds or context.before is not None:
+        return units.duration(figures_s)
+    return f">{units.duration((figures_s or 0.0) + sum(bounds))}"
 
 
 def _number(figure: int | None) -> str:
@@ -113,6 +135,11 @@ def _describe(context: ReportContext, lock: Row, with_waiters: bool) -> str:
         doubt = " (not certain)" if lock.foreign_releases else ""
         parts.append(f"held by {context.threads_named(lock.holders)}{doubt}")
         parts += _holder_does(context, lock)
+    elif probable := probable_holder.tids(lock):
+        names = context.threads_named(probable)
+        parts.append(probable_holder.phrase(lock, names, context.snapshot.sites))
+    elif held := readers.phrase(lock):
+        parts.append(f"held by {held}")
     if with_waiters and lock.waiters:
         parts.append(waiting_count(lock))
     return ", ".join(parts)
@@ -122,7 +149,7 @@ def _holder_does(context: ReportContext, lock: Lock) -> Iterator[str]:
     now = lock.holder_activity
     doing = activity.doing(now, now.tid) if now is not None else ""
     if now is not None and doing:
-        who = f"thread {now.tid} is " if len(lock.holders) > 1 else "which is now "
+        who = f"{context.thread(now.tid)} is " if len(lock.holders) > 1 else "which is now "
         yield who + doing
 
 

@@ -12,13 +12,20 @@ from locktop.collector.render.text import (
     blame,
     blocking,
     deadlock,
-    inside,
     lock_order,
     locks,
     threads,
 )
 from locktop.collector.render.text.context import ReportContext
-from locktop.collector.render.words import activity, elsewhere, hang, unit_takers, units, verdict
+from locktop.collector.render.words import (
+    activity,
+    child_waits,
+    elsewhere,
+    hang,
+    unit_takers,
+    units,
+    verdict,
+)
 from locktop.collector.render.words.misuse import misuse_sentence
 from locktop.collector.render.words.wrap import wrapped
 
@@ -59,10 +66,11 @@ def _lines(context: ReportContext, with_idle: bool, width: int) -> Iterator[str]
         yield from ("", *taken)
     yield from blocking.roots(context)
     yield from _holders_elsewhere(context)
+    if of_child := child_waits.sentence(snapshot):
+        yield from ("", of_child)
     yield ""
     yield from locks.lock_table(context)
     yield from _patterns(context)
-    yield from inside.summary(snapshot, width)
     for extension in extensions():
         if extension.report is not None:
             yield from extension.report(snapshot, width)

@@ -8,7 +8,13 @@ from locktop.collector.analysis.thread_groups import common_name
 from locktop.collector.model import ActivityState, Thread, ThreadActivity, ThreadGroup, Wait
 from locktop.collector.render.text import time_split
 from locktop.collector.render.text.context import MAX_FRAMES, ReportContext
-from locktop.collector.render.words import activity, units, unobserved_waits
+from locktop.collector.render.words import (
+    activity,
+    probable_holder,
+    readers,
+    units,
+    unobserved_waits,
+)
 from locktop.collector.render.words.lock_kind import name_with_kind
 from locktop.collector.render.words.source_location import function_name, path_and_line
 from locktop.collector.render.words.units import lasting
@@ -72,7 +78,7 @@ def thread_activities(context: ReportContext) -> Iterator[str]:
     if groups:
         yield from ("", f"OTHER THREADS {context.when}")
     for group in groups[:_MAX_ACTIVE_GROUPS]:
-        yield f"  {_active_threads(context, group)} {_activity_words(group)}"
+        yield f"  {_active_threads(context, group)} {activity_words(group)}"
         frames = context.snapshot.stacks.get(group[0][1].stack, ())
         yield from context.frames(frames, "      ", _MAX_ACTIVE_FRAMES)
     left = sum(map(len, groups[_MAX_ACTIVE_GROUPS:]))
@@ -103,7 +109,14 @@ def _waiting_group(
     named = context.lock(group.lock) if group.lock else f"one {wait.kind} each"
     if group.lock_name and not group.lock:
         named = f"{name_with_kind(wait.kind, group.lock_name)}, one lock each"
-    held = f", held by {_holders(context, wait)}" if wait.holders else ""
+    held = f", held by {holder_words(context, wait)}" if wait.holders else ""
+    lock = context.locks.get(wait.lock)
+    if not held and lock is not None and (probable := probable_holder.tids(lock)):
+        names = context.threads_named(probable)
+        phrase = probable_holder.phrase(lock, names, context.snapshot.sites)
+        held = f"{readers.purpose(wait)}, {phrase}"
+    if not held and (of_readers := readers.held_by(lock)):
+        held = f"{readers.purpose(wait)}{of_readers}"
     lasts = units.lasting(wait.duration_s, wait.is_lower_bound)
     yield f"  {who} for {longest}{lasts}: {named}{held}"
     yield from context.stack(wait.stack, "      ", max_frames)
@@ -116,7 +129,7 @@ def _many_threads(context: ReportContext, group: ThreadGroup) -> str:
     return f"{len(group.tids)} threads ({group.name}: {listed})"
 
 
-def _holders(context: ReportContext, wait: Wait) -> str:
+def holder_words(context: ReportContext, wait: Wait) -> str:
     """Return the holders; for a single holder also the hold time and the call site."""
     named = context.threads_named(wait.holders)
     holder = context.threads.get(wait.holders[0]) if len(wait.holders) == 1 else None
@@ -124,7 +137,6 @@ def _holders(context: ReportContext, wait: Wait) -> str:
     taken = next((held for held in holds if held.lock == wait.lock), None)
     if taken is None:
         return named
-    since = f" for {units.duration(taken.duration_s)}" if taken.duration_s is not None else ""
     frame = context.snapshot.sites.get(taken.site)
     where = f", taken at {function_name(frame)} {path_and_line(frame)}".rstrip() if frame else ""
     own = holder.waiting_for if holder else None
@@ -132,7 +144,7 @@ def _holders(context: ReportContext, wait: Wait) -> str:
     if own is not None:
         lasts = units.lasting(own.duration_s, own.is_lower_bound)
         itself = f", itself waiting for {context.lock(own.lock)} for {lasts}"
-    return f"{named}{since}{where}{itself}"
+    return f"{named}{activity.held_for(taken)}{where}{itself}"
 
 
 def _active_groups(threads: Iterable[Thread]) -> list[list[_Active]]:
@@ -147,7 +159,8 @@ def _active_groups(threads: Iterable[Thread]) -> list[list[_Active]]:
     return sorted(groups.values(), key=lambda group: (group[0][1].call in _FOR_WORK, len(group)))
 
 
-def _activity_words(group: Sequence[_Active]) -> str:
+def activity_words(group: Sequence[tuple[Thread, ThreadActivity]]) -> str:
+    """Return what the threads of a group do: "in poll() for up to 3.2 s"."""
     first = group[0][1]
     if first.doing is not ActivityState.BLOCKED:
         return activity.doing(first, first.tid) if len(group) == 1 else str(first.doing)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from locktop.collector.analysis.timeline import cells
+from locktop.collector.analysis.timeline import cells, counted_parts
 from locktop.collector.model import Flow, Lane, LaneState, TimedWait, TimeLine, Window
 from locktop.collector.render.words import units
 from locktop.collector.render.words.lock_kind import name_with_kind
@@ -58,6 +58,10 @@ def waited_by_lock(time_line: TimeLine) -> list[tuple[int, int]]:
         for span in lane.spans:
             if span.state is LaneState.WAITING:
                 sums[span.lock] += span.to_ns - span.from_ns
+    whole = Window(from_ns=time_line.from_ns, to_ns=time_line.to_ns, count=1)
+    for counted in time_line.counted:
+        for _, (_, lock), ns in counted_parts(counted, whole):
+            sums[lock] += ns
     return sums.most_common()
 
 
@@ -76,6 +80,12 @@ def _heading(time_line: TimeLine, index: SnapshotIndex) -> Iterator[str]:
             f"{units.exact(time_line.lost_records)} records were overwritten unread:"
             " waits are missing"
         )
+    if time_line.counted:
+        counted_s = sum(span.to_ns - span.from_ns for span in time_line.counted) / 1e9
+        yield (
+            f"{units.duration(counted_s)} of this have too many waits to read: exact sums of"
+            " counters, no single waits and no holds"
+        )
     yield LEGEND
 
 
@@ -84,7 +94,7 @@ def _lanes(
 ) -> Iterator[str]:
     still = 0
     for lane in time_line.lanes:
-        parts = cells(lane.spans, window)
+        parts = cells(lane.spans, window, lane.counted)
         if not any(
             state in (LaneState.WAITING, LaneState.HOLDING) for p in parts for state, _ in p
         ):
@@ -164,13 +174,13 @@ def _waits(time_line: TimeLine, index: SnapshotIndex) -> Iterator[str]:
 def wait_sentence(wait: TimedWait, index: SnapshotIndex) -> str:
     """Return who waited from when, how long and for which lock, in one line."""
     record = wait.record
-    about = "about " if record.is_sampled and not wait.is_open else ""
+    about = "about " if record.is_sampled and not wait.is_open and not wait.is_lower_bound else ""
     last = "has waited" if wait.is_open else "waited"
     end = ", without success" if record.timed_out else ""
     what = name_with_kind(record.kind, index.lock_name(record.lock))
     return (
         f"{time_of_day(record.began_ns, 6)} {index.thread_name(record.tid)} {last} {about}"
-        f"{units.duration(record.wait_ns / 1e9)} for {what}"
+        f"{units.lasting(record.wait_ns / 1e9, wait.is_lower_bound)} for {what}"
         f"{end}"
     )
 

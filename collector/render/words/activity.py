@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from locktop.collector.model import ActivityState, Thread, ThreadActivity, ThreadState
+from locktop.collector.model import ActivityState, Held, Thread, ThreadActivity, ThreadState
 from locktop.collector.render.words.units import lasting
 
 _PLAIN = {
@@ -39,6 +39,17 @@ def doing(now: ThreadActivity | None, tid: int) -> str:
     # An activity of a single scan may have begun at any earlier time.
     since = f" for {lasting(now.duration_s, now.is_lower_bound)}" if now.duration_s else ""
     return f"{asleep_in(now)}{since}"
+
+
+def held_for(held: Held | None) -> str:
+    """Return how long a lock has been held: " for 1.23 s", " for at least 1.23 s".
+
+    Args:
+        held: the hold; None or one of an unknown time gives "".
+    """
+    if held is None or held.duration_s is None:
+        return ""
+    return f" for {lasting(held.duration_s, held.is_lower_bound)}"
 
 
 def asleep_in(now: ThreadActivity) -> str:

@@ -23,7 +23,7 @@ from locktop.collector.model import (
 from locktop.collector.render.words import activity
 from locktop.collector.render.words.lock_kind import name_with_kind
 from locktop.collector.render.words.source_location import full_location
-from locktop.collector.render.words.units import counted, duration, lasting
+from locktop.collector.render.words.units import counted, lasting
 
 #: Tids of a group of threads.
 _MAX_TIDS = 8
@@ -39,8 +39,9 @@ _ONE_LOCATION = (
 
 _WHOSE = {
     BlockReason.HELD: "held by {}",
+    BlockReason.PROBABLY_HELD: "probably held by {}",
     BlockReason.BEHIND: "behind {}, which waits to write and goes first",
-    BlockReason.GOT: "got by {}, which has not posted it",
+    BlockReason.GOT: "taken by {}, which has not given it back",
     BlockReason.RUNS: "being run by {}",
     BlockReason.LIVES: "",
     BlockReason.ABSENT: "where {} has not arrived",
@@ -51,6 +52,7 @@ _WHOSE = {
 #: The same in few words, before a name.
 SHORTLY = {
     BlockReason.HELD: "held by",
+    BlockReason.PROBABLY_HELD: "probably held by",
     BlockReason.BEHIND: "behind",
     BlockReason.GOT: "got by",
     BlockReason.RUNS: "run by",
@@ -84,7 +86,7 @@ def headline(report: DeadlockReport) -> str:
     verb = "waited" if report.ended else "waits" if count == 1 else "wait"
     whom = _OTHERS if count > 1 else "itself" if report.is_circle else _NOBODY
     if report.waiters:
-        whom = f"{lock(report.circle[0].waits_for)}, whose units are all taken and not posted"
+        whom = f"{lock(report.circle[0].waits_for)}, whose units are all taken and not given back"
     lasts = lasting(report.since_s, report.is_lower_bound)
     duration_s = f"for {lasts}{'' if report.ended or report.is_lower_bound else ' already'}"
     since = f" (since {report.since})" if report.since else ""
@@ -207,7 +209,11 @@ def _self(member: Member) -> bool:
 
 def taken_at(member: Member) -> str:
     """Return where the holder took it, with the words before it, "" if that is not known."""
-    return f"taken in {full_location(member.taken_at)}" if member.taken_at is not None else ""
+    if member.taken_at is None:
+        return ""
+    is_probable = member.reason is BlockReason.PROBABLY_HELD
+    verb = "which goes on to release it" if is_probable else "taken"
+    return f"{verb} in {full_location(member.taken_at)}"
 
 
 def holder_activity(report: DeadlockReport, member: Member) -> str:
@@ -230,7 +236,7 @@ def has(
     """Return a held lock, its hold time and source location, and the threads that want it."""
     parts = [f"holds {lock(taken.lock)}{' (to read)' * taken.shared}"]
     if taken.duration_s is not None:
-        parts.append(f" for {duration(taken.duration_s)}")
+        parts.append(f" for {lasting(taken.duration_s, taken.is_lower_bound)}")
     if taken.at is not None:
         parts.append(f", taken in {location(taken.at)}")
     wanted = [tid for tid in taken.wanted_by if tid != holder.tid]
@@ -272,6 +278,26 @@ def avoiding(report: DeadlockReport) -> Iterator[str]:
         yield _CHANGES[avoidance.remedy](report, avoidance.change)
     if avoidance.remedy is Remedy.ORDER:
         yield _reason(report)
+
+
+def advice(report: DeadlockReport) -> str:
+    """Return in a sentence or two what would avoid it; avoiding() says more."""
+    avoidance, change = report.avoidance, report.avoidance.change
+    if avoidance.remedy is Remedy.GIVE_BACK:
+        return "Release each lock before its thread ends, and before the process forks."
+    if report.waiters or change is None:
+        return next(avoiding(report))
+    order = ", then ".join(_lock_of(report, id_) for id_ in avoidance.order)
+    name = _lock_of(report, change.has)
+    if avoidance.remedy is Remedy.ONE_LOCATION:
+        return f"Take these locks in one order, for example by address: {order}."
+    if avoidance.remedy is Remedy.ORDER:
+        other = thread(report, change.tid)
+        wanted = _lock_of(report, change.wants)
+        return f"Take {order} in every thread. {other} takes {name} before {wanted}."
+    if avoidance.remedy is Remedy.ONCE_ONLY:
+        return f"A function that is called with {name} held should not take {name} again."
+    return f"Release {name} before the wait{_site(change.wants_at)}."
 
 
 def _reorder_words(report: DeadlockReport, step: LockingStep) -> str:
@@ -380,7 +406,7 @@ def to_do(report: DeadlockReport) -> Iterator[str]:
     yield _first_step(report)
     if report.ended:
         return
-    if not report.certain:
+    if not (report.certain or report.process_hangs):
         yield (
             "The deadlock is not certain, see above. Check again before you end anything because"
             f" of it: `locktop check -p {pid}`."

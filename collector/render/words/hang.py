@@ -33,7 +33,8 @@ _MAX_NAMED = 4
 _MAX_FRAMES = 30
 #: The name of an object that is called after a source location.
 _IN_CODE = re.compile(r"^\w+ (?:made )?in .+\)$")
-_REMEDY = (
+#: The advice about a certain hang.
+REMEDY = (
     "Nothing in this process will ever run again, and no other process can wake it. Save this"
     " report, and restart the process."
 )
@@ -115,7 +116,8 @@ def sentence(snapshot: Snapshot) -> str:
     if hang is None:
         return ""
     parts = [part(group) for group in groups(snapshot)]
-    more = f", and {len(parts) - _MAX_GROUPS} groups more" if len(parts) > _MAX_GROUPS else ""
+    left = len(parts) - _MAX_GROUPS
+    more = f", and {counted(left, 'group')} more" if left > 0 else ""
     unless = f", unless {hang.doubt}" if hang.doubt else ""
     listed = ", ".join(parts[:_MAX_GROUPS])
     return f"{whom(snapshot, f'{process.comm} {process.pid}')}{unless}: {listed}{more}"
@@ -143,7 +145,7 @@ def lines(snapshot: Snapshot) -> Iterator[str]:
         yield f"  {_names(group.threads)} for {group.what}{group.changed}{group.where}"
         yield from _stack(snapshot.stacks.get(group.stack, ()))
     yield ""
-    yield _REMEDY if hang.certain else f"This is no hang if {hang.doubt}."
+    yield REMEDY if hang.certain else f"This is no hang if {hang.doubt}."
 
 
 def part(group: HungThreads) -> str:
@@ -205,7 +207,8 @@ def _missing(snapshot: Snapshot, wait: Wait) -> str:
     ended = [thread.name or str(thread.tid) for thread in snapshot.threads if not thread.alive]
     verb = "has" if len(ended) == 1 else "have"
     named = f"; {', '.join(ended)} {verb} ended" if 0 < len(ended) <= _MAX_NAMED else ""
-    return f" ({wait.parties - here} of {wait.parties} is missing{named})"
+    missing = wait.parties - here
+    return f" ({missing} of {wait.parties} {'is' if missing == 1 else 'are'} missing{named})"
 
 
 def _lock_name(lock: Lock | None, kind: Kind) -> str:
@@ -233,4 +236,4 @@ def _stack(frames: Sequence[Frame]) -> Iterator[str]:
     for number, frame in enumerate(frames[:_MAX_FRAMES]):
         yield f"    {number} {full_location(frame)}{' (inlined)' * frame.inlined}"
     if len(frames) > _MAX_FRAMES:
-        yield f"    and {len(frames) - _MAX_FRAMES} frames more"
+        yield f"    and {counted(len(frames) - _MAX_FRAMES, 'frame')} more"

@@ -7,13 +7,21 @@ own name.
 from __future__ import annotations
 
 from locktop.collector.model import Kind
-from locktop.collector.model.kinds import PYTHON_LOCK
+from locktop.collector.model.kinds import PYTHON_LOCK, TRAITS
 
 
 def kind_word(kind: Kind, name: str) -> str:
     """Return the word for the kind of a lock with that name: ``mutex``, ``Lock``."""
     is_python_lock = kind is Kind.SEM and name.startswith(f"{PYTHON_LOCK} ")
     return PYTHON_LOCK if is_python_lock else kind.value
+
+
+def signal_word(kind: Kind, name: str) -> str:
+    """Return what threads do that lets a waiter go on, ``posted``; "" if none does.
+
+    Python programmers release a ``threading.Lock``, which posts its semaphore.
+    """
+    return "released" if kind_word(kind, name) == PYTHON_LOCK else TRAITS[kind].signal_word
 
 
 def name_with_kind(kind: Kind, name: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from locktop.collector.analysis.contention_findings import (
     Convoy,
+    CpuStarved,
     FalseIdle,
     Finding,
     HighRate,
@@ -17,7 +18,7 @@ from locktop.collector.analysis.contention_findings import (
     ThunderingHerd,
 )
 from locktop.collector.model import Pattern, PatternName
-from locktop.collector.render.words.units import duration
+from locktop.collector.render.words.units import duration, lasting
 
 #: One sentence for each pattern: what to change in the program.
 ADVICE = {
@@ -35,6 +36,8 @@ ADVICE = {
     " these from their work too.",
     PatternName.OVERSUBSCRIBED: "Run no more threads that compute than there are CPUs: a thread"
     " with a lock and without a CPU keeps all others waiting.",
+    PatternName.CPU_STARVED: "Run fewer threads, or give the process more CPUs: the next thread may"
+    " take the lock, and waits for a CPU.",
     PatternName.HIGH_RATE: "Take the lock once for many steps, or give each thread its own part:"
     " no thread waits for the lock, but to take it so often costs time.",
     PatternName.NO_SIGNAL: "Find the thread that has to signal it, unless these threads wait for"
@@ -76,6 +79,8 @@ def evidence(finding: Finding) -> str:
             return _false_idle(finding)
         case Oversubscribed():
             return _oversubscribed_cpus(finding)
+        case CpuStarved():
+            return _starved_of_cpus(finding)
         case HighRate():
             return _high_rate(finding)
         case NoSignal():
@@ -111,17 +116,18 @@ def _starved_writer(finding: StarvedWriter) -> str:
     return (
         f"{_count(finding.writers, 'writer')} {_verb(finding.writers, 'wait')}, for up to"
         f" {duration(finding.longest_wait_s)}; {_count(finding.readers, 'thread')}"
-        f" {_verb(finding.readers, 'read')} it, for {duration(finding.longest_read_s)} at most:"
-        " later ones than the writer"
+        f" that came later {_verb(finding.readers, 'read')} it, for"
+        f" {duration(finding.longest_read_s)} at most"
     )
 
 
 def _long_hold(finding: LongHold) -> str:
+    name, tid = finding.holder_name, finding.holder
+    who = f"{name} ({tid})" if name else f"thread {tid}"
     return (
-        f"held for {'at least ' * finding.is_lower_bound}{duration(finding.held_s)} by thread"
-        f" {finding.holder}, which sleeps in {finding.call or 'the kernel'} now;"
-        f" {_count(finding.waiters, 'thread')} {_verb(finding.waiters, 'wait')} for it,"
-        f" for up to {duration(finding.longest_wait_s)}"
+        f"held for {lasting(finding.held_s, finding.is_lower_bound)} by {who}, which sleeps in"
+        f" {finding.call or 'the kernel'} now; {_count(finding.waiters, 'thread')}"
+        f" {_verb(finding.waiters, 'wait')} for it, for up to {duration(finding.longest_wait_s)}"
     )
 
 
@@ -140,6 +146,14 @@ def _oversubscribed_cpus(finding: Oversubscribed) -> str:
         f"{finding.runnable} threads want one of {_count(finding.cpus, 'CPU')}, of which they had"
         f" {finding.cpus_used:.1f} lately; {_count(finding.waiters, 'thread')}"
         f" {_verb(finding.waiters, 'wait')} for locks"
+    )
+
+
+def _starved_of_cpus(finding: CpuStarved) -> str:
+    return (
+        f"{finding.wanted:.0f} threads runnable on {_count(finding.cpus, 'CPU')}, of which they had"
+        f" {finding.cpus_used:.1f}; no thread held the lock in {_percent(finding.unheld)} of the"
+        " wait: a woken thread was not yet running"
     )
 
 

@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Lock, Thread
+from locktop.collector.render.words.nearest import question
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 
 Row = Lock | Thread
@@ -143,7 +144,8 @@ def _number(column: str, text: str, figure: _Figure) -> float:
 
 
 def _unknown(column: str) -> LocktopError:
-    return LocktopError(f"no column {column!r}: {', '.join([*_NAMES, *_FIGURES])}")
+    names = [*_NAMES, *_FIGURES]
+    return LocktopError(f"no column {column!r}: {', '.join(names)}{question(column, names)}")
 
 
 def _fits(name: str, pattern: str) -> bool:

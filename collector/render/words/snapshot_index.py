@@ -26,6 +26,7 @@ from locktop.collector.model import (
     Kind,
     Lock,
     LockClass,
+    PatternName,
     Snapshot,
     TakenUnits,
     Thread,
@@ -35,7 +36,7 @@ from locktop.collector.model import (
     WaitStack,
 )
 from locktop.collector.model.frames import innermost_own_frame
-from locktop.collector.render.words import elsewhere, hang, python_shares
+from locktop.collector.render.words import elsewhere, hang, probable_holder, python_shares
 from locktop.collector.render.words.source_location import short_location
 
 #: Characters kept of a name that several threads have: the tid follows.
@@ -121,6 +122,17 @@ class SnapshotIndex:
     def deadlocks(self) -> tuple[Deadlock, ...]:
         """The deadlocks to show: none where the hang of the whole process says more."""
         return () if hang.is_the_finding(self.snapshot) else self.snapshot.deadlocks
+
+    @cached_property
+    def unsignalled(self) -> frozenset[int]:
+        """The ids of the conditions that no signal has reached; none while threads wait for locks.
+
+        A pool without work looks the same, so locks that threads wait for matter more.
+        """
+        if self.waiting:
+            return frozenset()
+        patterns = self.snapshot.patterns
+        return frozenset(p.lock for p in patterns if p.name is PatternName.NO_SIGNAL)
 
     @cached_property
     def stuck_threads(self) -> frozenset[int]:
@@ -268,6 +280,10 @@ class SnapshotIndex:
         lock = self.locks.get(lock_id)
         doubt = "?" if lock is not None and lock.foreign_releases else ""
         return self.thread_name(tids[0]) + more + doubt
+
+    def probable_holders(self, lock: Lock) -> str:
+        """The same of the threads that probably hold a lock without a known holder."""
+        return self.holders(probable_holder.tids(lock), lock.id)
 
     def held(self, tid: int, lock_id: int) -> Held | None:
         """How the thread holds the lock, None where that is not known."""

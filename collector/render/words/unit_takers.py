@@ -22,7 +22,7 @@ _Describe = Callable[[Frame], str]
 
 
 def phrase(index: SnapshotIndex, lock_id: int, width: int = 0) -> str:
-    """Return "all 3 units taken, not posted: a and b in f (x.c:7), c (ended) in g (x.c:9)".
+    """Return "all 3 units taken, not given back: a and b in f (x.c:7), c (ended) in g (x.c:9)".
 
     If one call site took all of them, it comes before the names. The result is "" if the takers
     are not known, or if not all units are taken.
@@ -45,8 +45,8 @@ def _phrase(index: SnapshotIndex, taken: TakenUnits, describe: _Describe) -> str
     (call_site,) = call_sites if len(call_sites) == 1 and not taken.ended else ("",)
     if call_site.startswith("in "):
         names = ", ".join([*_taker_names(index, taken), *_more(taken)])
-        return f"{what} taken {call_site}, not posted: {names}"
-    return f"{what} taken, not posted: {', '.join(_groups(index, taken, describe))}"
+        return f"{what} taken {call_site}, not given back: {names}"
+    return f"{what} taken, not given back: {', '.join(_groups(index, taken, describe))}"
 
 
 def groups(index: SnapshotIndex, lock_id: int) -> list[str]:

@@ -112,7 +112,7 @@ def percent(share: float | None, width: int | None = None) -> str:
     ``-`` for None. A small share is never 0 %, and a share below 1 is never 100 %.
 
     Args:
-        share: 0..1; what lies outside counts as 0 or 1.
+        share: 0..1. A negative one counts as 0; a larger one counts as 1 in a cell alone.
         width: columns of the cell, at least PERCENT_WIDTH.
     """
     if share is None:

@@ -33,7 +33,12 @@ def verdict(wait: UnobservedWait) -> str:
     """Return whether the wait is idle, and the rule that decided."""
     if wait.idle is None:
         return "not known whether for work"
-    return f"{'idle' if wait.idle else 'contended'}, by the rule {wait.why}"
+    return f"{idle_verdict(wait.idle)}, idle rule {wait.why}"
+
+
+def idle_verdict(idle: bool) -> str:
+    """Return as what a wait counts."""
+    return "counts as a wait for work" if idle else "counts as a wait for a lock"
 
 
 def lines(

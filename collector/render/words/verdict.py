@@ -18,7 +18,7 @@ from locktop.collector.model import (
     ThreadState,
     Wait,
 )
-from locktop.collector.render.words import amid_work, elsewhere, hang, unit_takers
+from locktop.collector.render.words import amid_work, elsewhere, hang, readers, unit_takers
 from locktop.collector.render.words import deadlock as words
 from locktop.collector.render.words.lock_kind import name_with_kind
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
@@ -146,9 +146,10 @@ def line(snapshot: Snapshot) -> str:
 
 
 def _certain(snapshot: Snapshot, who: str) -> str:
-    if hang.is_the_finding(snapshot):
-        return f"deadlock: {hang.sentence(snapshot)}"
     deadlocks = [deadlock for deadlock in snapshot.deadlocks if deadlock.certain]
+    hangs = snapshot.hang is not None and snapshot.hang.certain
+    if hang.is_the_finding(snapshot) or (hangs and not deadlocks):
+        return f"deadlock: {hang.sentence(snapshot)}"
     if not deadlocks:
         return ""
     certain = (report for report in reports(snapshot) if report.certain)
@@ -206,10 +207,15 @@ def _answer(snapshot: Snapshot) -> str:
             thread.tid for thread in snapshot.threads_elsewhere if thread.comm and thread.waits
         }
         are_known = all(wait.holders and waiting.issuperset(wait.holders) for wait in waits)
-        holder = "waits in another process" if are_known else "is not known"
+        of_readers = {lock.id for lock in snapshot.locks if readers.phrase(lock)}
+        whose = (
+            "whose holder waits in another process" if are_known else "whose holder is not known"
+        )
+        if of_readers.issuperset(wait.lock for wait in waits):
+            whose = "that readers hold, and the lock does not tell which"
         return (
             f"{_CANNOT_TELL}: {counted(len(waits), 'thread')} {verb} waited {MIN_UNKNOWN_S:.0f} s"
-            f" or more for a lock whose holder {holder}"
+            f" or more for a lock {whose}"
         )
     return "no deadlock found"
 
@@ -221,7 +227,10 @@ def _threads(snapshot: Snapshot) -> str:
         for thread in snapshot.threads
     )
     waits = [thread.waiting_for for thread in snapshot.threads if thread.waiting_for]
-    hidden = sum(not wait.idle and not wait.holders for wait in waits)
+    unheld = [wait.lock for wait in waits if not wait.idle and not wait.holders]
+    with_probable = {lock.id for lock in snapshot.locks if lock.holders_probable}
+    probable = sum(lock in with_probable for lock in unheld)
+    hidden = len(unheld) - probable
     of_others = {thread.tid for thread in snapshot.threads_elsewhere}
     held = sum(not of_others.isdisjoint(wait.holders) for wait in waits)
     unobserved_waits = len(snapshot.unobserved_waiters)
@@ -231,6 +240,7 @@ def _threads(snapshot: Snapshot) -> str:
     return (
         f"{counted(alive, 'thread')}, {waiting} waiting for a lock"
         + (f" ({held} for one held by {elsewhere.holder_names(snapshot)})" if held else "")
+        + (f" ({probable} for one whose holder is only probable)" if probable else "")
         + (f" ({hidden} for one whose holder is not known)" if hidden else "")
         + (f", {unobserved_waits} in unobserved waits" if unobserved_waits else "")
         + (f", {amid} waiting amid their work" if amid else "")

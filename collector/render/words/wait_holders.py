@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from locktop.collector.analysis.timeline_holds import holders_during
-from locktop.collector.model import ActivityState, HoldShare, TimedWait, TimeLine, WaitHolders
-from locktop.collector.render.words import units
+from locktop.collector.model import (
+    ActivityState,
+    HoldersSeen,
+    HoldShare,
+    TimedWait,
+    TimeLine,
+    WaitHolders,
+)
+from locktop.collector.render.words import readers, units
 from locktop.collector.render.words.activity import asleep_in
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 
@@ -30,9 +37,14 @@ def sentences(holders: WaitHolders, began_with: int, index: SnapshotIndex) -> It
         began_with: id of the holder when the wait began; 0: unknown.
         index: the names.
     """
+    if not holders.shares:
+        yield from _seen_words(holders.seen, index)
+        return
     first, *others = holders.shares
     if holders.unrecorded_ns > first.held_ns:
-        yield _unrecorded_words(holders, began_with, index)
+        if holders.seen is None:
+            yield _unrecorded_words(holders, began_with, index)
+        yield from _seen_words(holders.seen, index)
         yield f"{index.thread_name(first.tid)} had it for {_share(first, holders)}"
     else:
         whole = units.duration(holders.wait_ns / 1e9)
@@ -50,6 +62,21 @@ def sentences(holders: WaitHolders, began_with: int, index: SnapshotIndex) -> It
     ):
         rest = units.duration(holders.unrecorded_ns / 1e9)
         yield f"no hold is known for the other {rest}"
+
+
+def _seen_words(seen: HoldersSeen | None, index: SnapshotIndex) -> Iterator[str]:
+    """Yield whom the scans show as holders, where single holds are not known."""
+    if seen is None:
+        return
+    who = "readers" if seen.are_readers else "other threads"
+    scans = units.counted(seen.scans, "scan")
+    share = f"{seen.held} of {scans}"
+    if seen.held >= seen.scans:
+        share = f"each of {scans}" if seen.scans > 1 else "the only scan"
+    names = [index.thread_name(tid) for tid in seen.tids[:_MAX_OTHERS]]
+    if more := seen.tids[_MAX_OTHERS:]:
+        names.append(units.counted(len(more), "more thread"))
+    yield f"{who} had it in {share}: {', '.join(names) or readers.UNKNOWN}"
 
 
 def _unrecorded_words(holders: WaitHolders, began_with: int, index: SnapshotIndex) -> str:

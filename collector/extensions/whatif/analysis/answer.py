@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
 from itertools import groupby
 from typing import NamedTuple
 
@@ -43,6 +44,8 @@ _MAX_UNOBSERVED = 0.1
 _MAX_REQUESTS = 0.3
 #: Locks that the suggestions are about, and the least share of the threads' time in their waits.
 _MAX_LOCKS, _MIN_WAIT_SHARE = 3, 0.002
+#: The part of the replays that are without a change, about.
+_BASE_PART = 0.2
 #: A group of more threads for each CPU may be too large.
 _MANY_THREADS = 4
 
@@ -54,21 +57,31 @@ class Question(NamedTuple):
     unit: ThroughputUnit | None = None  # None: marks if there are enough, else rounds
 
 
-def answer(evidence: Evidence, question: Question, simulator: MakeSimulation) -> WhatIf:
+def answer(
+    evidence: Evidence,
+    question: Question,
+    simulator: MakeSimulation,
+    on_replay: Callable[[float, Prediction | None], None] = lambda part, best: None,
+) -> WhatIf:
     """Predict the throughput after changes.
 
     Args:
         evidence: of a span at the level that records all.
         question: the changes, or none.
         simulator: runs the replays.
+        on_replay: gets the part 0..1 of the replays that is done, and the best change so far.
     """
+    on_replay(0.0, None)
     unit, evidence, counted_parts = counted(
         evidence, question.unit, PARTS, _MAX_RECORDS, _MIN_ROUNDS
     )
     builders = [ProgramBuilder(part, unit) for part in counted_parts]
     spans = [SpanReplays(builder.build(), simulator) for builder in builders]
     recorded = [sum(span.program.rounds_per_s.values()) for span in spans]
-    replayed = [sum(span.base.rounds_per_s.values()) for span in spans]
+    replayed = []
+    for number, span in enumerate(spans, 1):
+        replayed.append(sum(span.base.rounds_per_s.values()))
+        on_replay(_BASE_PART * number / len(spans), None)
     mean = sum(recorded) / len(recorded) if recorded else 0.0
     ratio = sum(replayed) / sum(recorded) if mean else 0.0
     refusal = _refusal(evidence, spans, recorded, ratio)
@@ -78,9 +91,16 @@ def answer(evidence: Evidence, question: Question, simulator: MakeSimulation) ->
         for change in suggested(evidence, pressure)
         if _hindrance(evidence, spans, change) is None
     ]
-    tried = [_try_change(evidence, spans, change) for change in changes] if refusal is None else []
-    predictions = [result for result in tried if isinstance(result, Prediction)]
-    refused = tuple(result for result in tried if isinstance(result, RefusedChange))
+    predictions: list[Prediction] = []
+    refused: list[RefusedChange] = []
+    for number, change in enumerate(changes if refusal is None else (), 1):
+        result = _try_change(evidence, spans, change)
+        if isinstance(result, Prediction):
+            predictions.append(result)
+        else:
+            refused.append(result)
+        part = _BASE_PART + (1 - _BASE_PART) * number / len(changes)
+        on_replay(part, min(predictions, key=_gain, default=None))
     if refused and not predictions:
         refusal = refused[0].reason
     return WhatIf(
@@ -94,8 +114,21 @@ def answer(evidence: Evidence, question: Question, simulator: MakeSimulation) ->
         pressure=pressure,
         cpus=evidence.cpus,
         cpus_used=sum(thread.cpu_ns for thread in evidence.times.values()) / evidence.span_ns,
-        refused=refused,
+        refused=tuple(refused),
+        changed_at=(_change_of(counted_parts, recorded) if refusal is WhatIfRefusal.PHASES else ""),
     )
+
+
+def _change_of(counted_parts: Sequence[Evidence], recorded: Sequence[float]) -> str:
+    """Return when the throughput changed most: the begin of a part, ISO 8601, UTC."""
+
+    def contrast(number: int) -> float:
+        before, after = recorded[:number], recorded[number:]
+        return abs(sum(after) / len(after) - sum(before) / len(before))
+
+    first = max(range(1, len(recorded)), key=contrast)
+    began_s = counted_parts[first].from_ns / 1e9
+    return datetime.fromtimestamp(began_s, UTC).isoformat(timespec="milliseconds")
 
 
 def _try_change(

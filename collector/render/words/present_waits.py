@@ -1,0 +1,92 @@
+"""The present waits in sentences: the lock, who waits, since when, the holder, what it does."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Sequence
+
+from locktop.collector.analysis.deadlock_report import moment_before
+from locktop.collector.model import ActivityState, Lock, Snapshot, Thread
+from locktop.collector.render.words import activity
+from locktop.collector.render.words.lock_kind import name_with_kind
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
+from locktop.collector.render.words.units import lasting
+
+#: Locks that have a sentence.
+_MAX_LOCKS = 5
+
+
+def sentences(snapshot: Snapshot, without: Container[int] = ()) -> Iterator[str]:
+    """Yield a sentence for each lock that threads wait for now, the longest waits first.
+
+    A lock whose holder keeps waiters of other locks comes first.
+
+    Args:
+        snapshot: the process.
+        without: the ids of locks that have no sentence.
+    """
+    index = SnapshotIndex(snapshot)
+    every = dict.fromkeys([*_root_locks(index), *_waited_for(index)])
+    locks = [id_ for id_ in every if id_ not in without and index.waiters_of(id_)]
+    for id_ in locks[:_MAX_LOCKS]:
+        if id_ in index.locks:
+            yield sentence(index, index.locks[id_], index.waiters_of(id_))
+    if len(locks) > _MAX_LOCKS:
+        left = len(locks) - _MAX_LOCKS
+        yield f"and {left} more lock{'s' * (left > 1)} that threads wait for"
+
+
+def sentence(index: SnapshotIndex, lock: Lock, waiters: Sequence[Thread]) -> str:
+    """Return the sentence about a lock; ``waiters``: at least one, the longest wait first."""
+    wait = waiters[0].waiting_for
+    assert wait is not None
+    many = len(waiters) > 1
+    who = f"{len(waiters)} threads wait" if many else f"{index.thread_name(waiters[0].tid)} waits"
+    since = _since(index.snapshot, wait.duration_s, wait.is_lower_bound)
+    return (
+        f"{who} for {name_with_kind(lock.kind, lock.name)}"
+        f"{', the longest' if many else ''} for {since}; {_holder(index, lock, wait.holders)}"
+    )
+
+
+def _root_locks(index: SnapshotIndex) -> list[int]:
+    return [root.lock for root in index.blocking.roots]
+
+
+def _waited_for(index: SnapshotIndex) -> list[int]:
+    return [thread.waiting_for.lock for thread in index.waiting if thread.waiting_for is not None]
+
+
+def _since(snapshot: Snapshot, duration_s: float, is_lower_bound: bool) -> str:
+    """The duration, and since when if that is known."""
+    since = "" if is_lower_bound else moment_before(snapshot.taken_at, duration_s)
+    return lasting(duration_s, is_lower_bound) + (f" (since {since})" if since else "")
+
+
+def _holder(index: SnapshotIndex, lock: Lock, noted: tuple[int, ...]) -> str:
+    """The holder of the lock, since when it holds it, and what it does now."""
+    holders = lock.holders or noted
+    if not holders:
+        return "its holder is not known"
+    tid = holders[0]
+    held = index.held(tid, lock.id)
+    since = f" for {lasting(held.duration_s, False)}" if held and held.duration_s else ""
+    site = index.held_site(tid, lock.id)
+    taken = f", taken at {site}" if site else ""
+    return f"{index.holders(holders, lock.id)} holds it{since}{taken}{_now(index, lock, tid)}"
+
+
+def _now(index: SnapshotIndex, lock: Lock, tid: int) -> str:
+    thread = index.threads.get(tid)
+    wait = thread.waiting_for if thread is not None else None
+    if wait is not None:
+        return f", and waits for {index.lock_name(wait.lock)} now"
+    now = lock.holder_activity
+    if now is None or now.tid != tid:
+        now = thread.now if thread is not None else None
+    if now is not None and now.doing is ActivityState.BLOCKED and now.duration_s:
+        duration = lasting(now.duration_s, now.is_lower_bound)
+        return f", and has been {activity.asleep_in(now)} for {duration}"
+    if now is not None and now.doing is ActivityState.ENDED:
+        return ", and ended without releasing it"
+    does = activity.doing(now, tid)
+    return f", and is {does} now" if does else ""
