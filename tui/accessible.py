@@ -123,6 +123,8 @@ def _lock_facts(index: SnapshotIndex, lock: Lock) -> dict[str, str]:
     ]
     longest = max(waits, default=0.0)
     holders = index.holders(lock.holders, lock.id) if lock.holders else "not known"
+    if probable := index.probable_holders(lock):
+        holders = f"probably {probable}"
     site = index.held_site(lock.holders[0], lock.id) if lock.holders else ""
     return {
         "Worst lock": index.lock_name(lock.id),

@@ -8,16 +8,20 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
+from textual import events
+
 from locktop.collector.errors import LocktopError
 from locktop.collector.render.formats import CALL_TREE_FORMATS, ResultFormats
 from locktop.tui.feed import SnapshotFeed
 from locktop.tui.frame_pacer import Pacer
 from locktop.tui.input_options import DEFAULT_INPUT, InputOptions
+from locktop.tui.keys_elsewhere import is_view, view_of, where_it_works
 from locktop.tui.screen_start import ScreenStart
 from locktop.tui.screens.monitor import MonitorScreen
 from locktop.tui.terminal.driver import Meter
 from locktop.tui.themed_app import ThemedApp
 from locktop.tui.views.styled_line import Line, cut, make_line
+from locktop.tui.widgets.list_screen import ListScreen
 from locktop.tui.widgets.quit_dialog import QuitDialog
 
 if TYPE_CHECKING:
@@ -108,6 +112,19 @@ class LocktopApp(ThemedApp[int]):
             while self.screen is not self._monitor and len(self.screen_stack) > 1:
                 self.pop_screen()  # a difference
             self._monitor.go(view)
+
+    def on_key(self, event: events.Key) -> None:
+        """Open the view of a key that the screen has no action for, or say where the key works."""
+        screen = self.screen
+        if not isinstance(screen, ListScreen) or event.key in screen.active_bindings:
+            return
+        view = "" if screen is self._monitor else view_of(event, self.key_table)
+        if view and is_view(screen, view):
+            screen.show_message("This view is open already.")
+        elif view:
+            self.action_go(view)
+        elif says := where_it_works(event, self.key_table):
+            screen.show_message(says)
 
     def on_user_signal(self) -> None:
         """Save the snapshot on the screen."""

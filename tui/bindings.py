@@ -8,10 +8,11 @@ from typing import Protocol, runtime_checkable
 from textual.app import App
 from textual.binding import Binding
 
+from locktop.tui.action_groups import TREE
 from locktop.tui.action_types import ScreenActions
 from locktop.tui.actions import ACTIONS
 from locktop.tui.keymap import KeyTable, shipped
-from locktop.tui.screen_actions import MONITOR, TREE
+from locktop.tui.screen_actions import MONITOR
 from locktop.tui.views.styled_line import Line, Span, make_line
 
 #: The actions that open an entry, or the list of actions.

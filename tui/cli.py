@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
+from locktop.collector.errors import LocktopError
 from locktop.collector.extension.discovery import installed
 from locktop.tui.commands import (
     attach,
@@ -32,14 +33,13 @@ from locktop.tui.commands import (
     timeline,
     top,
 )
-from locktop.tui.exit_status import EXIT_HANG_UP, EXIT_INTERRUPTED, EXIT_PIPE_CLOSED, EXIT_WRONG
+from locktop.tui.commands.command_parser import RootParser
+from locktop.tui.exit_status import EXIT_HANG_UP, EXIT_INTERRUPTED, EXIT_PIPE_CLOSED
 from locktop.tui.extension import screen_extensions
-from locktop.tui.terminal.lost_output import discard, discard_if_lost, is_lost_terminal
+from locktop.tui.terminal.lost_output import complain, discard, discard_if_lost, is_lost_terminal
 from locktop.tui.terminal.lost_terminal import hang_up_reported
 
 if TYPE_CHECKING:
-    from _typeshed import SupportsWrite
-
     from locktop.tui.extension_parts import Command
 
 _COMMANDS = (
@@ -60,26 +60,18 @@ _COMMANDS = (
 )
 _DESCRIPTION = "Shows where the threads of a running process wait: for which locks, held by whom."
 _EPILOG = """\
-without a command:
-  locktop             pick a process from a list
-  locktop -p PID      watch a process that runs with the library
+Without a command:
+
+  locktop          pick a process from a list, those with stuck threads first
+  locktop -p PID   watch a process; NAME in place of PID, if one process has it
 
 `locktop COMMAND --help` says more about each."""
+#: The options of the screen that matter most.
+_FEATURED = ("view", "sort", "filter", "columns", "theme", "rate", "history", "mouse")
 
 #: New objects before Python's cycle collector examines the young objects. The modules and the first
 #: scan make tens of thousands of objects that stay. Their examination takes a tenth of the start.
 _NEW_OBJECTS_BEFORE_COLLECTION = 100_000
-
-
-class _Parser(argparse.ArgumentParser):
-    """Reports an error in one line, also where the help cannot be written."""
-
-    def print_help(self, file: SupportsWrite[str] | None = None) -> None:
-        """Print the help. argparse would ignore an error of the output."""
-        print(self.format_help(), end="", file=file)
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(_complain(f"{message}; see `{self.prog} --help`"))
 
 
 def _version() -> str:
@@ -107,28 +99,16 @@ def all_commands() -> Iterator[Command]:
                 yield command
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> RootParser:
     """The parser of the command line."""
-    root_parser = _Parser(
-        prog="locktop",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    root_parser = RootParser(prog="locktop", description=_DESCRIPTION, epilog=_EPILOG)
     root_parser.add_argument(
         "--version", action=_Version, nargs=0, help="print the version and exit"
     )
+    root_parser.featured = _FEATURED
     attach.add_arguments(root_parser)
-    commands = root_parser.add_subparsers(title="commands", metavar="COMMAND")
     for command in all_commands():
-        sub = commands.add_parser(
-            command.NAME,
-            help=command.HELP,
-            description=command.DESCRIPTION,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        command.add_arguments(sub)
-        sub.set_defaults(execute=command.execute)
+        root_parser.add_command(command)
     options.set_defaults(root_parser)
     root_parser.set_defaults(execute=attach.execute)
     return root_parser
@@ -158,16 +138,14 @@ def _status(argv: Sequence[str] | None) -> int:
             discard(sys.stdout)
         if is_hang_up:
             return EXIT_HANG_UP
-        return _complain(_os_error_text(error))
-    except Exception as error:
-        from locktop.collector.errors import LocktopError
-
-        if isinstance(error, LocktopError):
-            return _complain(str(error))
+        return complain(_os_error_text(error))
+    except LocktopError as error:
+        return complain(str(error))
+    except Exception:
         import traceback
 
         # Python's own status of an exception is 1, which is an answer of `check`.
-        return _complain(traceback.format_exc().rstrip("\n"))
+        return complain(traceback.format_exc().rstrip("\n"))
 
 
 def _check_streams() -> None:
@@ -194,7 +172,7 @@ def _run(argv: Sequence[str] | None) -> int:
             whole.error("-p before a command does not reach it; put it behind, or leave it out")
         options.apply_settings(arguments)
         for problem in (*installed().faults, *arguments.settings_problems):
-            _complain(problem)
+            complain(problem)
         with hang_up_reported():
             status: int = arguments.execute(arguments)
     except SystemExit:  # of argparse, which may have printed the help
@@ -209,11 +187,3 @@ def _os_error_text(error: OSError) -> str:
 
     # An error without the name of a file is of the standard output.
     return f"{error.filename or 'cannot write the output'}: {words(error)}"
-
-
-def _complain(message: str) -> int:
-    try:
-        print(f"locktop: {message}", file=sys.stderr, flush=True)
-    except OSError:
-        discard(sys.stderr)
-    return EXIT_WRONG

@@ -6,30 +6,53 @@ packages name theirs as entry points of the group ``locktop.extensions`` (docs/e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from locktop.collector.extension.discovery import installed, own_extensions
 from locktop.collector.extension.parts import Extension
 
 if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
+    from locktop.collector.model import Lock
+    from locktop.collector.render.words.snapshot_index import SnapshotIndex
     from locktop.tui.action_types import Action
-    from locktop.tui.extension_parts import Command, MonitorKey, SnapshotSource
+    from locktop.tui.extension_parts import Command, CommandMode, MonitorKey, SnapshotSource
 
 
 class SnapshotOption:
-    """An option ``--NAME`` of ``locktop snapshot`` that adds the section of an extension.
+    """An option ``--NAME`` of ``locktop snapshot`` and ``locktop report`` that adds the section of
+    an extension.
 
     Args:
         help: what it adds.
         load: returns the module that does so. None: the scans do, for the section is on request
             alone (Source.want_section).
+        metavar: the name of the value that the option takes; "": it takes none.
+        further: options that need this one and a process: what declares each, by its name.
     """
 
-    def __init__(self, help: str, load: Callable[[], SnapshotSource] | None = None) -> None:
+    def __init__(
+        self,
+        help: str,
+        load: Callable[[], SnapshotSource] | None = None,
+        further: Mapping[str, Callable[[ArgumentParser], None]] = {},
+        metavar: str = "",
+    ) -> None:
         self.help = help
+        self.metavar = metavar
         self.load = load
+        self.further = further
+
+
+class ViewLabel(NamedTuple):
+    """The place of a view in the first line, beside the views of the monitor."""
+
+    digit: str  # the key of the action ``view_NAME``, which the extension brings
+    title: str  # on a wide terminal
+    short: str  # on 80 columns
 
 
 class ControlSwitch:
@@ -57,6 +80,9 @@ class ScreenExtension(Extension):
         snapshot_option: the option of ``locktop snapshot`` with the name of the extension.
         control_switch: the option of ``locktop ctl`` with the name of the extension.
         monitor_key: returns the key of the monitor that opens a view.
+        view_label: the place of that view among those with a digit.
+        lock_details: yields lines for the details of a lock, each a Line (views/styled_line.py).
+        command_modes: returns modes of commands of others, by the names of the commands.
         parts: other arguments of Extension.
     """
 
@@ -68,6 +94,9 @@ class ScreenExtension(Extension):
         snapshot_option: SnapshotOption | None = None,
         control_switch: ControlSwitch | None = None,
         monitor_key: Callable[[], MonitorKey] | None = None,
+        view_label: ViewLabel | None = None,
+        lock_details: Callable[[SnapshotIndex, Lock], Iterator[Any]] | None = None,
+        command_modes: Callable[[], Mapping[str, CommandMode]] | None = None,
         **parts: Any,
     ) -> None:
         super().__init__(name, **parts)
@@ -75,13 +104,28 @@ class ScreenExtension(Extension):
         self.snapshot_option = snapshot_option
         self.control_switch = control_switch
         self.monitor_key = monitor_key
+        self.view_label = view_label
+        self.lock_details = lock_details
+        self.command_modes = command_modes
 
 
 @cache
 def screen_extensions() -> tuple[ScreenExtension, ...]:
-    """The extensions of the screen, and those of installed packages."""
+    """The extensions of the screen, first those whose views have a digit; then installed ones."""
     everything = (*own_extensions("locktop.tui.extensions"), *installed().extensions)
-    return tuple(extension for extension in everything if isinstance(extension, ScreenExtension))
+    screens = [extension for extension in everything if isinstance(extension, ScreenExtension)]
+    return tuple(sorted(screens, key=lambda extension: extension.view_label is None))
+
+
+@cache
+def command_modes(command: str) -> list[CommandMode]:
+    """The modes that extensions bring to a command."""
+    by_command = [
+        extension.command_modes()
+        for extension in screen_extensions()
+        if extension.command_modes is not None
+    ]
+    return [modes[command] for modes in by_command if command in modes]
 
 
 @cache

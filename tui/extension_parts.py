@@ -15,7 +15,8 @@ class Command(Protocol):
     """A command of the command line: a module with these names."""
 
     NAME: str
-    HELP: str  # its line in `locktop --help`
+    GROUP: str  # its part of `locktop --help`: "look", "keep", "hand over" or "control"
+    HELP: str  # its line there
     DESCRIPTION: str
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -23,6 +24,22 @@ class Command(Protocol):
 
     def execute(self, arguments: argparse.Namespace) -> int:
         """Run the command; return the exit status. May raise LocktopError."""
+
+
+class CommandMode(Protocol):
+    """An option with which a command of others does other work: a module with these names."""
+
+    OPTION: str
+    DESCRIPTION: str  # a paragraph for the description of the command
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the option, and those that need it."""
+
+    def execute(self, arguments: argparse.Namespace) -> int | None:
+        """Run the command; return the exit status, or None without the option.
+
+        May raise LocktopError.
+        """
 
 
 class SnapshotSource(Protocol):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from locktop.collector.errors import LocktopError
 from locktop.collector.model import Snapshot
 
 if TYPE_CHECKING:
@@ -138,8 +139,6 @@ class PollerFeed:
         return self._source.set_level(name)
 
     def session(self, begins: bool) -> str:
-        from locktop.collector.errors import LocktopError
-
         if self._session is None:
             raise LocktopError("there is no scan yet")
         return self._session.start() if begins else self._session.stop()
@@ -209,18 +208,12 @@ class ReplayFeed:
         return "There is no level to set: this is a recording."
 
     def set_level(self, name: str) -> str:
-        from locktop.collector.errors import LocktopError
-
         raise LocktopError("there is no level to set: this is a recording")
 
     def session(self, begins: bool) -> str:
-        from locktop.collector.errors import LocktopError
-
         raise LocktopError("there is no session to begin or end: this is a recording")
 
     def start_part(self, name: str, *arguments: Any) -> None:
-        from locktop.collector.errors import LocktopError
-
         raise LocktopError("there is nothing to sample: this is a recording")
 
     def end_part(self, name: str) -> None:

@@ -16,7 +16,7 @@ class Pacer:
     """Decides for each snapshot whether to draw it; lowers the rate on a slow terminal."""
 
     def __init__(self, rate: float = DEFAULT_RATE) -> None:
-        self._target = _nearest(rate)
+        self._target = min(range(len(RATES)), key=lambda number: abs(RATES[number] - rate))
         self._actual = self._target
         self._skipped = 0
         self._drawn = 0
@@ -52,7 +52,3 @@ class Pacer:
             self._actual += 1
             self._drawn = 0
         return True
-
-
-def _nearest(rate: float) -> int:
-    return min(range(len(RATES)), key=lambda i: abs(RATES[i] - rate))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from locktop.tui.extension import screen_extensions
+
 
 class MonitorView(NamedTuple):
     """One view."""
@@ -26,7 +28,11 @@ VIEWS: tuple[MonitorView, ...] = (
     MonitorView("details", "7", "Details", "Det"),
     MonitorView("timeline", "8", "Time line", "Time", is_body=False),
     MonitorView("history", "9", "History", "Hist", is_body=False),
-    MonitorView("inside", "0", "Inside", "In", is_body=False),
+    *(
+        MonitorView(extension.name, *extension.view_label, is_body=False)
+        for extension in screen_extensions()
+        if extension.view_label is not None
+    ),
 )
 #: The names that --view and the setting `view` take.
 VIEW_NAMES: tuple[str, ...] = tuple(view.name for view in VIEWS)

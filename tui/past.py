@@ -5,6 +5,7 @@ A live screen is at now, or at a moment of the memory. A replay is at a moment i
 
 from __future__ import annotations
 
+import contextlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
@@ -81,8 +82,22 @@ class Past:
             newest_ns=newest_ns,
             share=min(1.0, max(0.0, (self.time_ns - times[0]) / span_ns)) if span_ns > 0 else 1.0,
             speed=SPEEDS[self._speed] if self.is_playing else None,
-            reason=self._notable.text if self._notable is not None else "",
+            reason=self._reason(),
         )
+
+    def _reason(self) -> str:
+        """Return the present text of the moment that the user jumped to, "" for none.
+
+        The name of a lock may come after the jump.
+        """
+        notable = self._notable
+        if notable is None:
+            return ""
+        if notable.lock and " 0x" in notable.text:
+            with contextlib.suppress(LocktopError):
+                same = (now for now in self.notables() if _same(now) == _same(notable))
+                notable = self._notable = next(same, notable)
+        return notable.text
 
     @property
     def cursor_ns(self) -> int | None:

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from locktop.tui.action_types import (
+from collections.abc import Iterable, Iterator
+
+from locktop.tui.action_groups import (
     ABOVE,
     ALL_VIEWS,
+    CALL_TREE_ACTIONS,
     COPYING,
     ENDS,
     FINDING,
     MOVES,
     PAST_ENDS,
     STEPS,
-    ScreenActions,
 )
+from locktop.tui.action_types import ScreenActions
 from locktop.tui.extension import monitor_keys
+from locktop.tui.monitor_views import VIEW_NAMES
 
-_EXTENSIONS: tuple[str, ...] = tuple(monitor_keys())
+#: The views of extensions that have a digit, and the others.
+_NUMBERED: tuple[str, ...] = tuple(name for name in monitor_keys() if name in VIEW_NAMES)
+_OTHERS: tuple[str, ...] = tuple(name for name in monitor_keys() if name not in VIEW_NAMES)
+
+
+def _footer_names(views: Iterable[str]) -> Iterator[str]:
+    """Yield those that the line of keys shows."""
+    return (name for name in views if monitor_keys()[name].action.label)
+
 
 MONITOR = ScreenActions(
     "monitor",
@@ -37,17 +49,16 @@ MONITOR = ScreenActions(
         "views",
         "idle",
         "callers",
-        "inside",
+        *_NUMBERED,
         "timeline",
         "heat_map",
-        *_EXTENSIONS,
+        *_OTHERS,
         "level",
         "start_session",
         "stop_session",
         "pause",
         *STEPS,
         "mark",
-        "compare",
         "names",
         "choose_time",
         "save",
@@ -81,11 +92,11 @@ MONITOR = ScreenActions(
         "deadlock",
         "level",
         "callers",
-        "inside",
+        *_footer_names(_NUMBERED),
         "step_back",
         "jump_back",
         "timeline",
-        *(name for name, key in monitor_keys().items() if key.action.label),
+        *_footer_names(_OTHERS),
         "copy_row",
         "edit",
         "find",
@@ -110,27 +121,9 @@ PAST_FOOTER: tuple[str, ...] = (
     "callers",
 )
 
-#: The actions that only trees have.
-TREE: tuple[str, ...] = ("walk", "open", "close", "weight")
-
 CALL_TREE = ScreenActions(
     "call tree",
-    (
-        *TREE,
-        *ABOVE,
-        *FINDING,
-        "copy_report",
-        "edit",
-        "next_panel",
-        "previous_panel",
-        "idle",
-        "pause",
-        "save",
-        "save_text",
-        *ENDS,
-        *PAST_ENDS,
-        *STEPS,
-    ),
+    CALL_TREE_ACTIONS,
     (
         "help",
         "quit",
@@ -140,25 +133,6 @@ CALL_TREE = ScreenActions(
         "close",
         "weight",
         "idle",
-        "filter",
-        "save",
-        "pause",
-        "palette",
-        "theme",
-    ),
-)
-INSIDE = ScreenActions(
-    "inside of a lock",
-    (*(action for action in CALL_TREE.actions if action != "idle"), "sort"),
-    (
-        "help",
-        "quit",
-        "next_panel",
-        "walk",
-        "back",
-        "open",
-        "sort",
-        "weight",
         "filter",
         "save",
         "pause",
@@ -221,6 +195,7 @@ HEAT_MAP = ScreenActions(
         "offsets",
         "choose_span",
         "span_callers",
+        "open_class",
         "span_difference",
         *ABOVE,
         "copy_details",
@@ -238,6 +213,7 @@ HEAT_MAP = ScreenActions(
         "zoom_in",
         "zoom_out",
         "back",
+        "open_class",
         "whole",
         "palette",
     ),
@@ -250,6 +226,7 @@ DIFFERENCE = ScreenActions(
 PICKER = ScreenActions(
     "list of processes",
     (
+        "help",
         "pick",
         "filter",
         "rescan",
@@ -264,13 +241,12 @@ PICKER = ScreenActions(
         *ENDS,
         *PAST_ENDS,
     ),
-    ("pick", "filter", "rescan", "everything", "quit", "palette"),
+    ("help", "pick", "filter", "rescan", "everything", "quit", "palette"),
 )
 
 SCREENS: tuple[ScreenActions, ...] = (
     MONITOR,
     CALL_TREE,
-    INSIDE,
     TIMELINE,
     HEAT_MAP,
     DIFFERENCE,

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from locktop.collector.config.settings import SavedView
 from locktop.collector.errors import LocktopError
+from locktop.collector.render.words.nearest import question
 from locktop.tui.monitor_views import VIEW_NAMES
 
 #: The lists that have columns and an order.
@@ -62,5 +63,6 @@ def list_of(view: str) -> str:
 
 def _check(view: str, saved: Mapping[str, SavedView]) -> None:
     if view not in VIEW_NAMES:
-        names = ", ".join((*VIEW_NAMES, *saved))
-        raise LocktopError(f"--view {view}: there is no such view; there are {names}")
+        names = (*VIEW_NAMES, *saved)
+        there_are = f"there is no such view; there are {', '.join(names)}"
+        raise LocktopError(f"--view {view}: {there_are}{question(view, names)}")

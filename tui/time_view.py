@@ -9,7 +9,7 @@ from locktop.collector.model import Window
 #: The shortest visible span, nanoseconds.
 MIN_SPAN_NS = 1_000
 #: The span that a screen shows first.
-FIRST_SPAN_NS = 30_000_000_000
+FIRST_SPAN_NS = 60_000_000_000
 
 
 class TimeView(Struct):
@@ -42,10 +42,18 @@ class TimeView(Struct):
         return Window(from_ns=self.from_ns, to_ns=self.to_ns, count=count)
 
     def set_bounds(self, first_ns: int, last_ns: int) -> None:
-        """Take what is kept now; the view follows the newest moment if it did."""
+        """Take what is kept now; the view follows the newest moment if it did.
+
+        A view that follows, and shows all that is kept, grows to the span that is shown first.
+        """
         moved = last_ns - self.last_ns
+        shows_all = self.from_ns <= self.first_ns
         self.first_ns, self.last_ns = first_ns, last_ns
-        if self.follows:
+        if self.follows and shows_all and self.span_ns < FIRST_SPAN_NS:
+            span_ns = min(FIRST_SPAN_NS, last_ns - first_ns)
+            self._show(last_ns - span_ns, span_ns)
+            self.at_ns = last_ns
+        elif self.follows:
             self._show(self.from_ns + moved, self.span_ns)
             self.at_ns = last_ns
         else:

@@ -6,6 +6,7 @@ import argparse
 import gc
 from typing import TYPE_CHECKING
 
+from locktop.collector.errors import LocktopError
 from locktop.tui.commands import options
 from locktop.tui.commands.options import (
     add_pid_of_screen,
@@ -38,15 +39,11 @@ def execute(arguments: argparse.Namespace) -> int:
     pid: int | None = arguments.screen_pid
     lines_only = wants_accessible(arguments)
     if no_terminal() and not (lines_only and pid is not None):
-        from locktop.collector.errors import LocktopError
-
         instead = f"locktop snapshot -p {pid}" if pid is not None else "locktop list"
         raise LocktopError(f"the screen needs a terminal; {no_terminal()} use `{instead}`")
     if pid is not None:
         return watch(attached(pid, arguments), arguments)
     if lines_only:
-        from locktop.collector.errors import LocktopError
-
         raise LocktopError("choose a process of `locktop list`, then `locktop -p PID`")
     from locktop.tui.screens.process_picker import pick
 

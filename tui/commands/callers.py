@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import time
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from locktop.collector.render.formats import CALL_TREE_FORMATS, INSIDE_FORMATS, OutputFormat
+from locktop.collector.errors import LocktopError
+from locktop.collector.render.formats import CALL_TREE_FORMATS, OutputFormat
 from locktop.tui.commands import recorded
-from locktop.tui.commands.inside_profile import add_frequency, check_samples, profiled
 from locktop.tui.commands.options import (
     add_scan_options,
     add_screen,
@@ -16,7 +17,6 @@ from locktop.tui.commands.options import (
     has_terminal,
     input_options,
     rules,
-    seconds,
 )
 from locktop.tui.commands.output import (
     add_format,
@@ -26,6 +26,7 @@ from locktop.tui.commands.output import (
     text_width,
     write,
 )
+from locktop.tui.extension import command_modes
 
 if TYPE_CHECKING:
     from locktop.collector.model import Snapshot
@@ -33,8 +34,10 @@ if TYPE_CHECKING:
     from locktop.collector.sources.attach import Source
 
 NAME = "callers"
+GROUP = "look"
 HELP = "where the waits come from: callers and callees"
-DESCRIPTION = """\
+DESCRIPTION: str  # by __getattr__()
+_DESCRIPTION = """\
 Shows where the waits come from: as a tree from the entry of each thread to the locks, or with
 --function as the callers and callees of one function.
 
@@ -43,18 +46,23 @@ profiler of Visual Studio (CSV). Of a recording the command shows the waits up t
 --at T, or with --from T and --to T those of that span. With --session it shows the waits of the
 session of a process.
 
-With --inside LOCK the command shows what runs inside a lock: which functions make its holds long.
-It samples the threads that hold the lock for the time of -d. LOCK is a name, a part of one, an
-address (0x...) or an id.
-
-On a terminal the tree opens on the screen, unless --format, --function, --inside or -o is given.
+{modes}On a terminal the tree opens on the screen, unless {options} or -o is given.
 Elsewhere the command prints text."""
 
-#: Seconds of sampling for --inside.
-_DURATION_S = 5.0
 #: Seconds of further scans of a Python program, whose functions are read in samples, and seconds
 #: before each scan.
 _MORE_S, _PAUSE_S = 1.0, 0.08
+
+
+def __getattr__(name: str) -> str:
+    """Return DESCRIPTION. A fault of an extension belongs to the use of the command line."""
+    if name != "DESCRIPTION":
+        raise AttributeError(name)
+    modes = command_modes(NAME)
+    return _DESCRIPTION.format(
+        modes="".join(f"{mode.DESCRIPTION}\n\n" for mode in modes),
+        options=", ".join(["--format", "--function", *(mode.OPTION for mode in modes)]),
+    )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -71,17 +79,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--function", metavar="NAME", help="callers and callees of this function; a part will do"
     )
-    parser.add_argument(
-        "--inside", metavar="LOCK", help="the functions that run while threads hold this lock"
-    )
-    parser.add_argument(
-        "-d",
-        "--duration",
-        type=seconds,
-        metavar="SECONDS",
-        help="with --inside: how long to sample (default 5)",
-    )
-    add_frequency(parser)
+    for mode in command_modes(NAME):
+        mode.add_arguments(parser)
     add_format(parser, CALL_TREE_FORMATS, None)
     recorded.add_session(parser, "the waits of the session")
     add_scan_options(parser)
@@ -92,9 +91,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Show the call tree, or write it."""
     recorded.check_use(arguments, NAME)
-    check_samples(arguments, {"hz": "--hz", "duration": "-d"})
-    if arguments.inside is not None:
-        return _write_inside(arguments)
+    for mode in command_modes(NAME):
+        if (status := mode.execute(arguments)) is not None:
+            return status
     explicit = (arguments.format, arguments.output, arguments.function)
     if all(option is None for option in explicit) and has_terminal():
         return _show(arguments)
@@ -132,50 +131,6 @@ def _write(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _write_inside(arguments: argparse.Namespace) -> int:
-    from locktop.collector.errors import LocktopError
-    from locktop.collector.render.profiles.inside_tree import lock_named
-
-    name = arguments.format or INSIDE_FORMATS.default
-    if name not in INSIDE_FORMATS.names or arguments.function is not None:
-        names = " or ".join(INSIDE_FORMATS.names)
-        raise LocktopError(f"--inside goes with --format {names}, and without --function")
-    path = destination(arguments)
-    snapshot = _sample_holders(arguments) if arguments.file is None else _read_snapshot(arguments)
-    lock = lock_named(snapshot.locks, arguments.inside)
-    data = INSIDE_FORMATS.render(name, snapshot, lock, text_width())
-    write(announced(data, INSIDE_FORMATS[name], arguments), path, arguments)
-    return 0
-
-
-def _sample_holders(arguments: argparse.Namespace) -> Snapshot:
-    """Return the snapshot of a process after samples of the lock's holders."""
-    from locktop.collector.render.profiles.inside_tree import lock_named
-
-    source = attached(arguments.pid, arguments)
-    try:
-        first = source.scan(resolve=True)
-        if first.is_sampled:
-            source.start_part("inside")  # raises the reason
-        lock = lock_named(first.locks, arguments.inside)
-        sampled = profiled(source, arguments.duration or _DURATION_S, arguments.hz, {lock.id})
-        arguments.inside = str(lock.id)  # its name may have become another one
-        return sampled
-    finally:
-        source.close()
-
-
-def _read_snapshot(arguments: argparse.Namespace) -> Snapshot:
-    from locktop.collector.errors import LocktopError
-
-    snapshot = recorded.scanned(arguments).snapshot
-    if snapshot.inside is None:
-        raise LocktopError(
-            f"{arguments.file} has no samples; `locktop snapshot -p PID -d 5 --inside` takes them"
-        )
-    return snapshot
-
-
 def _profile(arguments: argparse.Namespace) -> Profile:
     from locktop.collector.render.profiles import profile
 
@@ -183,11 +138,8 @@ def _profile(arguments: argparse.Namespace) -> Profile:
         return _read_profile(arguments)
     if arguments.session:
         return profile.SnapshotProfile(recorded.session_span(arguments).figures())
-    source = attached(arguments.pid, arguments)
-    try:
+    with closing(attached(arguments.pid, arguments)) as source:
         return profile.SnapshotProfile(_scan_functions(source))
-    finally:
-        source.close()
 
 
 def _scan_functions(source: Source) -> Snapshot:
@@ -212,7 +164,6 @@ def _read_profile(arguments: argparse.Namespace) -> Profile:
 
 
 def _render(call_profile: Profile, form: OutputFormat[Any], arguments: argparse.Namespace) -> bytes:
-    from locktop.collector.errors import LocktopError
     from locktop.collector.render.profiles.profile import step_named, weight_of
 
     weight = weight_of(call_profile.weights, arguments.weight)

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from locktop.collector.errors import LocktopError
 from locktop.collector.render.formats import FINDING_FORMATS
 from locktop.tui.commands import options, recorded
 from locktop.tui.commands.options import add_scan_options, add_suppressions, attached
@@ -22,22 +23,22 @@ from locktop.tui.commands.output import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from locktop.collector.errors import LocktopError
     from locktop.collector.model import Snapshot
 
 NAME = "check"
-HELP = "exit status 0: no deadlock, 1: deadlocked, 2: no answer, 3: cannot tell"
+GROUP = "look"
+HELP = "whether threads are deadlocked, also by the exit status"
 DESCRIPTION = """\
 Scans a process twice and prints whether threads are deadlocked. The first line is the answer. A
 report follows for each deadlock: which thread waits for which one, where, and what would have
-avoided it.
+avoided it. Without a deadlock a line follows for each lock that threads wait for, with its holder.
 
 exit status: 0 no deadlock found; 1 a deadlock is certain; 2 no answer, as when the process does
 not exist or ended between the two scans; 3 a deadlock is possible, or locktop cannot tell. locktop
 cannot tell if threads took locks while the library was dormant. The same holds if a thread has
-waited 10 s or more for a lock whose holder is not known. Without the library such a wait may have
-begun at any time before, and the command scans for up to 10 s. With --certain-only the status is 0
-instead of 3: use that for health checks.
+waited 10 s or more for a lock whose holder is not known. If the kernel does not tell since when a
+thread sleeps, such a wait may have begun at any time before. Then the command scans for up to 10 s.
+With --certain-only the status is 0 instead of 3: use that for health checks.
 
 FILE is a recording or a saved snapshot. The answer is about the last snapshot of a recording, or
 about the one at --at T. With --from T or --to T it is about the first snapshot of that span with
@@ -130,8 +131,6 @@ def _gravest(snapshots: Iterable[Snapshot], potential: bool) -> Snapshot:
 
 
 def _form(arguments: argparse.Namespace) -> str:
-    from locktop.collector.errors import LocktopError
-
     form: str = arguments.format or ("json" if arguments.json else FINDING_FORMATS.default)
     if arguments.json and form != "json":
         raise LocktopError(f"--json and --format {form} are two forms; give one")
@@ -152,12 +151,13 @@ def _scan_twice(arguments: argparse.Namespace) -> Snapshot:
             arguments.potential and snapshot.lock_order
         )
         # Lock classes, idle rules, and whether a semaphore or a futex is a lock, depend on names.
+        # So do the probable holders of locks that name none.
         # To resolve names takes longer than a probe should take, so the scan does that only if
         # needed.
         on_unnamed = snapshot.unobserved_waiters or any(
             thread.waiting_for is not None
             and thread.waiting_for.kind in NAMED_BY_STACK_KINDS
-            and thread.waiting_for.idle
+            and (thread.waiting_for.idle or not thread.waiting_for.holders)
             for thread in snapshot.threads
         )
         if is_stuck(snapshot) or potential or arguments.idle_matching or on_unnamed:
@@ -184,12 +184,14 @@ def is_stuck(snapshot: Snapshot) -> bool:
 def _scanned_on(scan: Callable[..., Snapshot]) -> Snapshot:
     """Scan until each wait of an unknown holder has ended, or has lasted too long to say nothing.
 
+    A deadlock ends the scans.
+
     Without the library, the beginning of a wait from before the first scan is not known.
     """
     from locktop.collector.render.words import verdict
 
     snapshot = scan(resolve=True)  # a wait for work is no reason to go on
-    while verdict.may_be_long(snapshot) and not snapshot.ended:
+    while verdict.may_be_long(snapshot) and not (snapshot.ended or snapshot.deadlocks):
         time.sleep(_BETWEEN_S)
         snapshot = scan()
     return scan(resolve=True) if verdict.unknown_waits(snapshot) else snapshot
@@ -197,8 +199,6 @@ def _scanned_on(scan: Callable[..., Snapshot]) -> Snapshot:
 
 def _ended_error(snapshot: Snapshot, first: Snapshot) -> LocktopError:
     """The error for a process that ended before two scans agreed, with the later scan's notes."""
-    from locktop.collector.errors import LocktopError
-
     process = snapshot.process
     new = [note for note in snapshot.notes if note not in first.notes]
     ended = f"process {process.pid} ({process.comm}) ended during the scans"

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 
+from locktop.collector.errors import LocktopError, reason_of
+
 NAME = "config"
-HELP = "the settings, where each comes from, and a file to begin with (--init)"
+GROUP = "control"
+HELP = "the settings, where each comes from, and a file to begin with"
 DESCRIPTION = """\
 Prints all settings as TOML, each with the layer that it comes from. Options go before environment
 variables (LOCKTOP_THEME and so on), these before the file, and that before what is built in. A
@@ -44,7 +47,6 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _init() -> int:
     from locktop.collector.config import settings
-    from locktop.collector.errors import LocktopError, reason_of
     from locktop.collector.render import files
 
     path = settings.path()

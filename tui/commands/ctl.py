@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
+from contextlib import closing
 from typing import TYPE_CHECKING
 
+from locktop.collector.errors import LocktopError
 from locktop.collector.sources import levels
 from locktop.tui.commands.options import add_pid
 from locktop.tui.extension import screen_extensions
@@ -27,7 +29,8 @@ def _about_switches() -> str:
 
 
 NAME = "ctl"
-HELP = "set how much the library does in a process, or measure from zero"
+GROUP = "control"
+HELP = "how much the library does in a process; measure from zero"
 DESCRIPTION = f"""\
 Prints the level at which the library works in a process, or sets it while the process runs. The
 figures are the cost of a lock and an unlock without contention on our machine, compared with a
@@ -78,11 +81,8 @@ def _session(arguments: argparse.Namespace) -> str:
     from locktop.collector.sources.attach import attach
 
     path = sessions.path_of(arguments.pid)
-    source = attach(arguments.pid, only_exact=True)
-    try:
+    with closing(attach(arguments.pid, only_exact=True)) as source:
         snapshot = source.scan(resolve=arguments.stop)
-    finally:
-        source.close()
     who = f"{snapshot.process.pid} ({snapshot.process.comm})"
     if arguments.stop:
         session = sessions.stop(path, snapshot)
@@ -95,7 +95,6 @@ def _session(arguments: argparse.Namespace) -> str:
 
 def _unless_one_goes_on(path: Path, snapshot: Snapshot, who: str) -> str:
     """Return what there is to say of the session before. Raises LocktopError if it goes on."""
-    from locktop.collector.errors import LocktopError
     from locktop.collector.recording import sessions
 
     try:

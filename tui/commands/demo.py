@@ -7,6 +7,7 @@ import os
 import time
 from pathlib import Path
 
+from locktop.collector.errors import LocktopError
 from locktop.tui.commands.options import (
     add_screen,
     has_terminal,
@@ -17,6 +18,7 @@ from locktop.tui.commands.options import (
 from locktop.tui.exit_status import EXIT_SCREEN_FAULT, EXIT_WRONG
 
 NAME = "demo"
+GROUP = "look"
 HELP = "watch a small program with lock problems"
 DESCRIPTION = """\
 Starts a small program that has a hot lock, an idle pool of threads, a slow reader-writer
@@ -64,7 +66,6 @@ def execute(arguments: argparse.Namespace) -> int:
 def demo_program(name: str = "locktop-demo") -> Path:
     """The path of a demonstration program. Raises LocktopError."""
     import locktop
-    from locktop.collector.errors import LocktopError
 
     for directory in locktop.__path__:
         path = Path(directory) / "bin" / name

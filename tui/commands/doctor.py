@@ -8,7 +8,8 @@ from locktop.collector.render.formats import DIAGNOSIS_FORMATS
 from locktop.tui.commands.output import add_output, destination, text_width, write
 
 NAME = "doctor"
-HELP = "what locktop can see of a process here, why not more, and what helps"
+GROUP = "look"
+HELP = "what locktop can see of a process, why not more, what helps"
 DESCRIPTION = """\
 Says what locktop can and cannot see of a process, why, and what would change that. Without -p the
 command says what this machine and this user allow for any process. The process is scanned once, as

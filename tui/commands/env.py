@@ -8,6 +8,7 @@ import shlex
 from locktop.tui.commands.options import add_level
 
 NAME = "env"
+GROUP = "control"
 HELP = "print the `export` lines that preload the library"
 DESCRIPTION = """\
 Prints lines for a shell. After `eval "$(locktop env)"` every program that this shell starts loads

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import NoReturn
 
+from locktop.collector.errors import LocktopError
+
 #: Signals that end the command as Ctrl+C does, if the command would die of them.
 _END_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
@@ -52,7 +54,6 @@ def _level_text(pid: int, before: str) -> str:
 
 def _level(pid: int) -> str:
     """Return the level of a process; "" if it runs without the library or has ended."""
-    from locktop.collector.errors import LocktopError
     from locktop.collector.sources import levels
 
     try:

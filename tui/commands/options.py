@@ -10,7 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from locktop.collector.errors import LocktopError
 from locktop.collector.sources import levels
+from locktop.tui.commands.command_parser import COMMON, group
 
 if TYPE_CHECKING:
     from locktop.collector.config.idle_rules_file import Rules
@@ -26,14 +28,30 @@ _NO_TERMINAL = ("dumb", "unknown")
 
 
 def pid(text: str) -> int:
-    """A process id."""
+    """A process id, or the name of one process."""
     try:
         number = int(text)
     except ValueError:
-        number = 0
+        return _pid_of_name(text)
     if number <= 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a process id")
     return number
+
+
+def _pid_of_name(name: str) -> int:
+    from locktop.collector.render.words.nearest import question
+    from locktop.collector.sources.named_processes import named_processes
+
+    processes = named_processes()
+    matches = [process for process in processes if name in process.names]
+    if len(matches) == 1:
+        return matches[0].pid
+    if not matches:
+        names = set().union(*(process.names for process in processes))
+        raise argparse.ArgumentTypeError(f"no process has the name {name!r}{question(name, names)}")
+    rows = [f"{process.pid:>8} {process.command}" for process in matches]
+    many = f"{len(rows)} processes have the name {name!r}; give the id of one"
+    raise argparse.ArgumentTypeError("\n".join([many, *rows]))
 
 
 def seconds(text: str) -> float:
@@ -115,7 +133,9 @@ def _add_anywhere(
 ) -> None:
     """Declare an option that may stand before the command and behind the command."""
     # Without a default a command does not override the same option before it.
-    parser.add_argument(name, type=type_, default=argparse.SUPPRESS, metavar=metavar, help=says)
+    group(parser, COMMON).add_argument(
+        name, type=type_, default=argparse.SUPPRESS, metavar=metavar, help=says
+    )
 
 
 def add_theme(parser: argparse.ArgumentParser) -> None:
@@ -138,7 +158,10 @@ def theme(text: str) -> str:
 
     themes, wrong = load_all()
     if text not in themes:
+        from locktop.collector.render.words.nearest import question
+
         there_are = f"there is no theme {text!r}; there are {', '.join(themes)}"
+        there_are += question(text, themes)
         raise argparse.ArgumentTypeError("; ".join([there_are, *wrong]))
     return text
 
@@ -167,7 +190,7 @@ def _add_pid(parser: argparse.ArgumentParser, name: str, required: bool) -> None
         dest=name,
         required=required,
         metavar="PID",
-        help="the process",
+        help="the process: its id, or its name if no other process has it",
     )
 
 
@@ -185,7 +208,7 @@ def add_screen(parser: argparse.ArgumentParser) -> None:
 
 def add_mouse(parser: argparse.ArgumentParser) -> None:
     """Declare --mouse; input_options() has its value."""
-    parser.add_argument(
+    group(parser, COMMON).add_argument(
         "--mouse",
         action="store_true",
         default=argparse.SUPPRESS,
@@ -243,7 +266,7 @@ def screen_start(arguments: argparse.Namespace) -> ScreenStart:
 
 def add_accessible(parser: argparse.ArgumentParser) -> None:
     """Declare --accessible; tui/accessible.py prints these lines."""
-    parser.add_argument(
+    group(parser, COMMON).add_argument(
         "--accessible",
         action="store_true",
         default=argparse.SUPPRESS,
@@ -271,7 +294,6 @@ def apply_settings(arguments: argparse.Namespace) -> None:
     options contradict each other.
     """
     from locktop.collector.config import settings
-    from locktop.collector.errors import LocktopError
 
     loaded = settings.load()
     chosen, problems = loaded.settings, list(loaded.problems)
@@ -305,7 +327,7 @@ def _convert(
 
 def add_idle_matching(parser: argparse.ArgumentParser) -> None:
     """Declare --idle-matching; rules() returns the rules with it."""
-    parser.add_argument(
+    group(parser, COMMON).add_argument(
         "--idle-matching",
         action="append",
         default=argparse.SUPPRESS,
@@ -318,7 +340,7 @@ def add_idle_matching(parser: argparse.ArgumentParser) -> None:
 def add_scan_options(parser: argparse.ArgumentParser) -> None:
     """Declare how to scan a process that runs already; attached() does so."""
     add_idle_matching(parser)
-    parser.add_argument(
+    group(parser, COMMON).add_argument(
         "--stop-threads",
         action="store_true",
         default=argparse.SUPPRESS,

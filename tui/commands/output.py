@@ -5,10 +5,13 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from locktop.collector.errors import LocktopError
 from locktop.collector.render.formats import WIDTH, OutputFormat, ResultFormats
+from locktop.tui.commands.command_parser import FURTHER, group
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
@@ -16,7 +19,8 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="a new file; - is the standard output (default)"
     )
-    parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
+    further = group(parser, FURTHER)
+    further.add_argument("--force", action="store_true", help="replace FILE if it exists")
 
 
 def add_format(
@@ -31,7 +35,6 @@ def destination(arguments: argparse.Namespace) -> Path | None:
 
     Raises LocktopError if the file cannot be written, before there is a result to lose.
     """
-    from locktop.collector.errors import LocktopError
     from locktop.collector.render import files
 
     if arguments.output == "":
@@ -43,13 +46,15 @@ def destination(arguments: argparse.Namespace) -> Path | None:
     return path
 
 
-def write(data: bytes, path: Path | None, arguments: argparse.Namespace) -> None:
-    """Write ``data`` to ``path``, None for the standard output. Raises LocktopError."""
-    from locktop.collector.errors import LocktopError
+def write(data: bytes | Iterable[bytes], path: Path | None, arguments: argparse.Namespace) -> None:
+    """Write ``data``, or its pieces, to ``path``, None for the standard output.
+
+    Raises LocktopError.
+    """
     from locktop.collector.render import files
 
     if path is None:
-        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.writelines((data,) if isinstance(data, bytes) else data)
         sys.stdout.buffer.flush()
         return
     try:

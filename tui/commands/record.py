@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from locktop.collector.recording.recorder import Recorder
 
 NAME = "record"
-HELP = "write snapshots and waits of a process to a file, to look at later or elsewhere"
+GROUP = "keep"
+HELP = "write snapshots and waits to a file, to look at later"
 DESCRIPTION = """\
 Writes a recording: snapshots with names and stacks, and the records of single waits. The file opens
 on another machine too, with `locktop replay F`. A recording that was cut off opens up to the last
@@ -86,15 +87,12 @@ def execute(arguments: argparse.Namespace) -> int:
 
     destination = RecordingPath(arguments.output, arguments.max_size, arguments.keep)
     destination.check()
-    source = attached(arguments.pid, arguments)
-    try:
+    with contextlib.closing(attached(arguments.pid, arguments)) as source:
         recorder = Recorder(source, destination)
         try:
             RecordLoop(source, recorder, say).run(arguments.every, arguments.duration)
         finally:
             report(recorder)
-    finally:
-        source.close()
     return 0
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from locktop.collector.errors import LocktopError
 from locktop.tui.commands import options
+from locktop.tui.commands.command_parser import MOMENTS, group
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,30 +29,45 @@ _TIMES = ("at", "begin", "end")
 _AT = "of a recording: the newest snapshot at T (default the last)"
 
 
-def add_file(parser: argparse.ArgumentParser, says: str, at_text: str = _AT) -> None:
+def add_file(
+    parser: argparse.ArgumentParser, says: str, at_text: str = _AT, end_option: str = "--to"
+) -> None:
     """Declare -p PID or FILE, and the times of a recording.
 
     Args:
         parser: of the command.
         says: the help of FILE.
         at_text: the help of --at, without the forms of T.
+        end_option: the name of the option for the end of a span.
     """
+    add_moment(parser, says, at_text)
+    says = "of a recording: the figures"
+    add_span(parser, f"{says} from T on", f"{says} up to T", end_option)
+
+
+def add_moment(parser: argparse.ArgumentParser, says: str, at_text: str = _AT) -> None:
+    """Declare -p PID or FILE, and --at. See add_file()."""
     options.add_pid_or(parser)
     parser.add_argument("file", nargs="?", metavar="FILE", help=says)
-    parser.add_argument(
+    group(parser, MOMENTS).add_argument(
         "--at",
         metavar="T",
         help=f"{at_text}. T is 12:03:04, -35s (before the end), +10m (after the begin), alert:2,"
         " mark:1 or an ISO 8601 time",
     )
-    add_span(parser, "of a recording: the figures from T on", "of a recording: the figures up to T")
+    parser.set_defaults(announced="", begin=None, end=None, end_option="--to")
+    # Without this argparse takes -35s for an option.
+    parser._negative_number_matcher = options.BEFORE_THE_END
 
 
-def add_span(parser: argparse.ArgumentParser, from_help: str, to_help: str) -> None:
-    """Declare --from and --to."""
-    parser.add_argument("--from", dest="begin", metavar="T", help=from_help)
-    parser.add_argument("--to", dest="end", metavar="T", help=to_help)
-    parser.set_defaults(announced="")
+def add_span(
+    parser: argparse.ArgumentParser, from_help: str, to_help: str, end_option: str = "--to"
+) -> None:
+    """Declare --from and the option for the end of the span."""
+    moments = group(parser, MOMENTS)
+    moments.add_argument("--from", dest="begin", metavar="T", help=from_help)
+    moments.add_argument(end_option, dest="end", metavar="T", help=to_help)
+    parser.set_defaults(announced="", end_option=end_option)
     # Without this argparse takes -35s for an option.
     parser._negative_number_matcher = options.BEFORE_THE_END
 
@@ -66,22 +83,21 @@ def add_session(parser: argparse.ArgumentParser, says: str) -> None:
 
 def check_use(arguments: argparse.Namespace, name: str) -> None:
     """Raise LocktopError unless there is one of -p PID and FILE, with options that fit."""
-    from locktop.collector.errors import LocktopError
-
     if (arguments.pid is None) == (arguments.file is None):
         raise LocktopError(f"{name} needs one of -p PID and FILE; see `locktop {name} --help`")
     given = [name for name in _TIMES if getattr(arguments, name) is not None]
     if given and arguments.file is not None:
         _check_opens(arguments.file)
     if given and (arguments.file is None or not is_recording(arguments.file)):
-        raise LocktopError("--at, --from and --to need a recording")
+        raise LocktopError(f"--at, --from and {arguments.end_option} need a recording")
     if "at" in given and len(given) > 1:
-        raise LocktopError("--at is one moment, --from and --to are a span; give one of both")
+        span = f"--from and {arguments.end_option} are a span"
+        raise LocktopError(f"--at is one moment, {span}; give one of both")
     has_duration = bool(getattr(arguments, "duration", None))
     if getattr(arguments, "session", False) and (arguments.file is not None or has_duration):
         raise LocktopError("--session needs -p PID, without -d")
     if arguments.file is not None and has_duration:
-        raise LocktopError("-d needs -p PID; a recording has --from and --to")
+        raise LocktopError(f"-d needs -p PID; a recording has --from and {arguments.end_option}")
 
 
 def _check_opens(path: str) -> None:
@@ -111,7 +127,6 @@ def is_recording(path: str) -> bool:
 
 
 def _begins_as_recording(path: str) -> bool:
-    from locktop.collector.errors import LocktopError
     from locktop.collector.recording.frame_format import MAGIC
     from locktop.collector.render.input_file import open_input
 
@@ -140,12 +155,19 @@ def scanned(arguments: argparse.Namespace, with_section: str = "") -> Span:
 
         return chosen_moment.Span(open_snapshot(arguments.file, options.rules(arguments)))
     with opened(arguments.file) as recording:
-        announce(recording, arguments)
         moments = MomentsWithSection(recording, with_section) if with_section else recording
-        if not has_span(arguments):
-            snapshot = chosen_moment.snapshot_at(moments, arguments.at)
-            return chosen_moment.Span(_classify(snapshot, arguments))
-        span = chosen_moment.span_between(moments, arguments.begin, arguments.end)
+        return recorded_span(moments, arguments)
+
+
+def recorded_span(moments: Moments, arguments: argparse.Namespace) -> Span:
+    """Return the snapshot of an open recording, or the two snapshots of a span. See scanned()."""
+    from locktop.collector.recording import chosen_moment
+
+    announce(moments, arguments)
+    if not has_span(arguments):
+        snapshot = chosen_moment.snapshot_at(moments, arguments.at)
+        return chosen_moment.Span(_classify(snapshot, arguments))
+    span = chosen_moment.span_between(moments, arguments.begin, arguments.end)
     before = _classify(span.before, arguments) if span.before is not None else None
     return chosen_moment.Span(_classify(span.snapshot, arguments), before)
 
@@ -163,18 +185,14 @@ def session_span(arguments: argparse.Namespace) -> Span:
     Raises:
         LocktopError: there is no session, or locktop cannot read the process.
     """
-    from locktop.collector.errors import LocktopError
     from locktop.collector.recording import sessions
     from locktop.collector.recording.chosen_moment import Span
 
     session = sessions.load(sessions.path_of(arguments.pid))
     if session is not None and session.end is not None:
         return Span(session.end, session.baseline)
-    source = options.attached(arguments.pid, arguments)
-    try:
+    with closing(options.attached(arguments.pid, arguments)) as source:
         snapshot = source.scan(resolve=True)
-    finally:
-        source.close()
     if snapshot.is_sampled:
         raise LocktopError("without the library a session is on one screen only: key R there")
     if session is None or not session.is_of(snapshot):
@@ -201,11 +219,9 @@ def opened(path: str) -> Iterator[OpenedRecording]:
     """Open a recording; tell of its damage if the rest could be read."""
     from pathlib import Path
 
-    from locktop.collector.errors import LocktopError
     from locktop.collector.recording.segments import open_recording
 
-    recording = open_recording(Path(path))
-    try:
+    with closing(open_recording(Path(path))) as recording:
         if not recording.times_ns():
             damage = f": {recording.damage}" if recording.damage else ""
             raise LocktopError(f"{path}: there is no snapshot in it{damage}")
@@ -214,8 +230,6 @@ def opened(path: str) -> Iterator[OpenedRecording]:
         except GeneratorExit:  # the caller needs no further snapshot
             _tell_damage(path, recording)
             raise
-    finally:
-        recording.close()
     _tell_damage(path, recording)
 
 

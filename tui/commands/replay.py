@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import argparse
 import gc
+from contextlib import closing
 from pathlib import Path
 
+from locktop.collector.errors import LocktopError
 from locktop.tui.commands import options
 
 NAME = "replay"
-HELP = "show a recording on the screen: play, step, jump to alerts and times"
+GROUP = "keep"
+HELP = "show a recording on the screen: play, step, jump to alerts"
 DESCRIPTION = """\
 Shows a recording on the same screen as a live process, with the same keys. Keys of the past: [ and
 ] go one snapshot back and forth, { and } to the alert or mark before and after. p or Space plays
@@ -32,12 +35,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Show the recording."""
-    from locktop.collector.errors import LocktopError
     from locktop.collector.recording.segments import open_recording
 
     start = options.screen_start(arguments)
-    recording = open_recording(arguments.file)
-    try:
+    with closing(open_recording(arguments.file)) as recording:
         if not recording.times_ns():
             raise LocktopError(f"{arguments.file}: there is no snapshot in this recording")
         if options.no_terminal():
@@ -64,5 +65,3 @@ def execute(arguments: argparse.Namespace) -> int:
         if recording.damage:
             app.add_warnings([f"{arguments.file}: {recording.damage}"])
         return run_app(app)
-    finally:
-        recording.close()

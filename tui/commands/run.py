@@ -10,6 +10,7 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from locktop.collector.errors import LocktopError
 from locktop.tui.commands.options import (
     add_idle_matching,
     add_level,
@@ -25,19 +26,23 @@ from locktop.tui.exit_status import EXIT_SCREEN_FAULT
 
 if TYPE_CHECKING:
     from locktop.collector.config.idle_rules_file import Rules
-    from locktop.collector.errors import LocktopError
     from locktop.collector.recording.recorder import RecordingPath
     from locktop.collector.sources.attach import Source
     from locktop.collector.sources.launched_program import LaunchedProgram
 
 NAME = "run"
+GROUP = "look"
 HELP = "start a program with the library and watch it"
 DESCRIPTION = """\
 Starts CMD with the library and shows it on the screen. The output of CMD goes to a file,
-and the command prints its path at the end. CMD has no input. When CMD ends, its last snapshot stays
+and the command prints its path at the end. The standard input of CMD is empty, whatever locktop's
+own is: `locktop run -- sh -c 'CMD < FILE'` gives it one. When CMD ends, its last snapshot stays
 until q. While CMD runs, q asks whether CMD ends too. CMD then gets SIGTERM, and SIGKILL five
 seconds later. SIGTERM for locktop ends CMD too. CMD goes on if the terminal is lost, or if the
 screen fails.
+
+The screen watches CMD itself. If CMD is a shell and threads of its child wait, the screen names the
+child, for `locktop -p PID`.
 
 --record also writes a recording, see `locktop record --help`. If LOCKTOP_RING is not set, each
 thread then keeps more records in memory. With --record the command needs no terminal: it then
@@ -80,7 +85,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Start the program, watch it and end it; return the exit status."""
-    from locktop.collector.errors import LocktopError
     from locktop.collector.sources import launch
 
     command: list[str] = arguments.command
@@ -105,7 +109,6 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def watch_started(program: str, command: list[str], arguments: argparse.Namespace) -> int:
     """Run ``command`` under the screen."""
-    from locktop.collector.errors import LocktopError
     from locktop.collector.sources.launched_program import LaunchedProgram
 
     failure, has_fault = None, False
@@ -132,7 +135,6 @@ def _screen_fails(
     started: LaunchedProgram, idle_rules: Rules, arguments: argparse.Namespace
 ) -> bool:
     """Show the program; return whether the screen failed. Raises LocktopError."""
-    from locktop.collector.errors import LocktopError
     from locktop.tui.commands.attach import watch
 
     try:
@@ -157,7 +159,6 @@ def _destination(arguments: argparse.Namespace) -> RecordingPath:
 
 def _record(source: Source, started: LaunchedProgram, arguments: argparse.Namespace) -> int:
     """Record the program, beside the screen if there is a terminal. Raises LocktopError."""
-    from locktop.collector.errors import LocktopError
     from locktop.collector.recording.record_loop import RecordLoop
     from locktop.collector.recording.recorded_source import RecordedSource
     from locktop.collector.recording.recorder import Recorder

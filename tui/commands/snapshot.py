@@ -7,9 +7,10 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from locktop.collector.errors import LocktopError
 from locktop.collector.render.formats import SNAPSHOT_FORMATS
-from locktop.tui.commands import options, recorded
-from locktop.tui.commands.inside_profile import add_frequency, check_samples, profiled
+from locktop.tui.commands import options, recorded, section_options
+from locktop.tui.commands.command_parser import FURTHER, group
 from locktop.tui.commands.options import (
     add_scan_options,
     add_suppressions,
@@ -24,13 +25,12 @@ from locktop.tui.commands.output import (
     text_width,
     write,
 )
-from locktop.tui.extension import SnapshotOption, screen_extensions
 
 if TYPE_CHECKING:
     from locktop.collector.model import Snapshot
-    from locktop.tui.extension_parts import SnapshotSource
 
 NAME = "snapshot"
+GROUP = "keep"
 HELP = "one scan of a process or of a recording, as JSON, msgpack or text"
 DESCRIPTION = """\
 Scans a process once and writes a snapshot. The figures are those since the process started. With
@@ -41,23 +41,6 @@ writes the last snapshot, or the one at --at T. With --from T and --to T there i
 with the part of that span."""
 
 
-def _options() -> dict[str, SnapshotOption]:
-    """The options of extensions by name."""
-    return {
-        extension.name: extension.snapshot_option
-        for extension in screen_extensions()
-        if extension.snapshot_option is not None
-    }
-
-
-def _chosen_sources(arguments: argparse.Namespace) -> list[SnapshotSource]:
-    return [
-        option.load()
-        for name, option in _options().items()
-        if option.load is not None and getattr(arguments, name)
-    ]
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     recorded.add_file(parser, "or a recording, or a saved snapshot")
@@ -65,16 +48,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-d", "--duration", type=seconds, metavar="SECONDS", help="scan again after this time"
     )
     recorded.add_session(parser, 'with "interval" of the session')
-    parser.add_argument(
-        "--inside",
-        action="store_true",
-        help="with -d: sample what runs while threads hold contended locks",
-    )
-    for name, option in _options().items():
-        parser.add_argument(f"--{name}", action="store_true", help=option.help)
-    add_frequency(parser)
+    section_options.add(parser)
     add_scan_options(parser)
-    parser.add_argument(
+    group(parser, FURTHER).add_argument(
         "--schema",
         action=_PrintSchema,
         nargs=0,
@@ -101,17 +77,9 @@ class _PrintSchema(argparse.Action):
 def execute(arguments: argparse.Namespace) -> int:
     """Take the snapshot and write it."""
     from locktop.collector.config import suppressions
-    from locktop.collector.errors import LocktopError
 
     recorded.check_use(arguments, NAME)
-    check_samples(arguments, {"hz": "--hz"})
-    if arguments.inside and not arguments.duration:
-        raise LocktopError("--inside needs -p PID and -d SECONDS")
-    chosen = _chosen_sources(arguments)
-    if len(chosen) > 1:
-        raise LocktopError("several measurements at once: make a snapshot for each")
-    for option in chosen:
-        option.check(arguments)
+    section_options.check(arguments)
     path = destination(arguments)
     form = SNAPSHOT_FORMATS[arguments.format]
     if path is None and form.is_binary and sys.stdout.isatty():
@@ -135,9 +103,7 @@ def _scan(arguments: argparse.Namespace) -> tuple[Snapshot, Snapshot | None]:
     from locktop.collector.recording import chosen_moment
 
     source = attached(arguments.pid, arguments)
-    for name, snapshot_option in _options().items():
-        if snapshot_option.load is None:
-            source.want_section(name, getattr(arguments, name))
+    section_options.want_sections(source, arguments)
     try:
         before = None
         if arguments.duration:
@@ -145,9 +111,7 @@ def _scan(arguments: argparse.Namespace) -> tuple[Snapshot, Snapshot | None]:
             # These readings may take long, so the interval begins afterwards.
             source.scan(resolve=True)
             before = source.scan()
-            if arguments.inside:
-                return profiled(source, arguments.duration, arguments.hz), before
-        for option in _chosen_sources(arguments):
+        for option in section_options.chosen_sources(arguments):
             return option.from_process(source, arguments), before
         if arguments.duration:
             time.sleep(arguments.duration)
@@ -169,6 +133,6 @@ def _read(arguments: argparse.Namespace) -> tuple[Snapshot, Snapshot | None]:
         return span.snapshot, None
     # A reader of the document may ask whether the process still exists.
     snapshot = replace(span.snapshot, source="recording")
-    for option in _chosen_sources(arguments):
+    for option in section_options.chosen_sources(arguments):
         snapshot = option.from_recording(snapshot, arguments)
     return snapshot, span.before

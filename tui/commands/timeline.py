@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
+from locktop.collector.errors import LocktopError
 from locktop.tui.commands.options import (
     add_pid_or,
     add_scan_options,
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from locktop.collector.recording.moments import Moments
 
 NAME = "timeline"
+GROUP = "look"
 HELP = "what each thread did when, and who woke whom"
 DESCRIPTION = """\
 Shows for each thread when it ran, waited for which lock, held a lock or was idle, then the longest
@@ -61,7 +63,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Write the time line."""
-    from locktop.collector.errors import LocktopError
     from locktop.collector.recording.chosen_moment import span_ns
     from locktop.collector.recording.time_lines import TimeLineReader
     from locktop.collector.render.files import encoded
@@ -74,7 +75,7 @@ def execute(arguments: argparse.Namespace) -> int:
     path = destination(arguments)
     with _past(arguments) as moments:
         from_ns, to_ns = span_ns(moments, arguments.begin, arguments.end)
-        reader = TimeLineReader(moments)
+        reader = TimeLineReader(moments, takes_counters=True)
         if arguments.begin is None:
             # A long wait from before the first snapshot is part of the time line.
             from_ns = min(from_ns, reader.bounds()[0])
@@ -98,8 +99,5 @@ def _watch(arguments: argparse.Namespace) -> Moments:
     """Watch a process, and return what it did."""
     from locktop.collector.recording.watched_past import watch
 
-    source = attached(arguments.pid, arguments)
-    try:
+    with closing(attached(arguments.pid, arguments)) as source:
         return watch(source, arguments.duration or _WATCHED_S)
-    finally:
-        source.close()

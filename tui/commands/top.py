@@ -7,8 +7,10 @@ import re
 import shutil
 import sys
 import time
+from contextlib import closing
 from typing import TYPE_CHECKING
 
+from locktop.collector.errors import LocktopError
 from locktop.tui.commands.options import (
     add_pid,
     add_scan_options,
@@ -26,7 +28,8 @@ if TYPE_CHECKING:
     from locktop.tui.views.plain_table import TableChoice
 
 NAME = "top"
-HELP = "the lists of locks or threads as plain lines (--batch), or the screen"
+GROUP = "look"
+HELP = "the lists as plain lines (--batch), or the screen"
 DESCRIPTION = """\
 With --batch: prints a part for each scan, without escape codes: a line about the process, the
 headline, and the list. The first part has the figures since the start of the counting. Without
@@ -75,16 +78,12 @@ def execute(arguments: argparse.Namespace) -> int:
 
     choice = _choice(arguments)
     check(choice)
-    source = attached(arguments.pid, arguments)
-    try:
+    with closing(attached(arguments.pid, arguments)) as source:
         _print_parts(source, choice, arguments.n, arguments.d)
-    finally:
-        source.close()
     return 0
 
 
 def _choice(arguments: argparse.Namespace) -> TableChoice:
-    from locktop.collector.errors import LocktopError
     from locktop.collector.render.words.row_filter import parse
     from locktop.tui.screen_start import LISTS
     from locktop.tui.views.plain_table import TableChoice

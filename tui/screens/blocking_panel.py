@@ -14,15 +14,19 @@ from locktop.tui.screens.details_subject import DetailsSubject, Topic
 from locktop.tui.typed_filter import TypedFilter
 from locktop.tui.views import blocking
 from locktop.tui.views.cells import counted
+from locktop.tui.views.deadlock_details import deadlock_details
 from locktop.tui.views.lock_details import lock_details
 from locktop.tui.views.row_groups import RowGroups
 from locktop.tui.views.sorting import StableSorter
 from locktop.tui.views.styled_line import Line, cut
+from locktop.tui.views.subject_graphs import LastMinutes
 from locktop.tui.views.table import Table, lay_out, whole_row
 from locktop.tui.views.thread_details import thread_details
 from locktop.tui.widgets.item_list import ItemList
 
 _Key = tuple[Hashable, ...]
+#: The begin of the key of a line below a root.
+_ABOUT = "about"
 
 
 class BlockingPanel:
@@ -46,8 +50,13 @@ class BlockingPanel:
     @property
     def subject(self) -> DetailsSubject | None:
         """The subject of the row under the cursor, for the details."""
-        row = self.widget.current
-        return DetailsSubject(Topic.BLOCKING, row) if row is not None else None
+        current = self.widget.current
+        if current is None:
+            return None
+        row = self._rows.get(current)
+        root = row.root if row is not None else None
+        is_holder = root is not None and root.kind is RootKind.HOLDER
+        return DetailsSubject(Topic.BLOCKING, current, root.lock if root and is_holder else 0)
 
     # Keys
 
@@ -96,7 +105,7 @@ class BlockingPanel:
 
         def line(id_: int) -> Line:
             row = self._rows[id_]
-            if row.key[0] == "about" and row.root is not None:
+            if row.key[0] == _ABOUT and row.root is not None:
                 return cut(blocking.about_line(index, row.root), width)
             return table.line(row, blocking.mark(index, row))
 
@@ -110,10 +119,13 @@ class BlockingPanel:
         trees: dict[int, dict[int, BlockingRow]] = {}
         rows: dict[int, BlockingRow] | None = None
         path: list[int] = []
-        for row in blocking_rows.rows(index.blocking, index.threads, self._is_open):
+        classes = index.class_of
+        for row in blocking_rows.rows(index.blocking, index.threads, self._is_open, classes):
             id_ = self._id_of(row.key)
-            if row.root is not None:
-                rows = {} if not wanted or self._is_match(index, row.root, wanted) else None
+            if row.depth == 0:
+                roots = row.roots or ((row.root,) if row.root is not None else ())
+                is_match = any(self._is_match(index, root, wanted) for root in roots)
+                rows = {} if not wanted or is_match else None
                 if rows is not None:
                     trees[id_] = rows
             if rows is None:
@@ -123,8 +135,8 @@ class BlockingPanel:
             if path:
                 self._parents[id_] = path[-1]
             path.append(id_)
-            if row.root is not None and width < blocking.WIDE:
-                about = BlockingRow(("about", *row.key), 1, row.root)
+            if row.depth == 0 and width < blocking.WIDE:
+                about = BlockingRow((_ABOUT, *row.key), 1, row.root or row.roots[0])
                 rows[self._id_of(about.key)] = about
                 self._parents[self._id_of(about.key)] = id_
         return trees
@@ -170,36 +182,56 @@ class BlockingPanel:
     def row_text(self, index: SnapshotIndex) -> str:
         """The row under the cursor as plain text, with all columns; "" without a row."""
         row = self._rows.get(self.widget.current or 0)
-        if row is None or (row.key[0] == "about" and row.root is not None):
+        if row is None or (row.key[0] == _ABOUT and row.root is not None):
             return self.widget.current_text
         return whole_row(blocking.columns(index), row)
 
-    def details(self, index: SnapshotIndex, id_: int) -> tuple[str, Iterable[Line]] | None:
-        """The title and the lines of the details of a row, None if the row is gone."""
-        row = self._rows.get(id_)
+    def details(
+        self, index: SnapshotIndex, id_: int, minutes: LastMinutes | None = None
+    ) -> tuple[str, Iterable[Line]] | None:
+        """The title and the lines of the details of a row, None if the row is gone. See Panel."""
+        row = self._present_row(index, id_)
         if row is None:
-            return None
+            thread = index.threads.get(id_)
+            if thread is None:
+                return None
+            return "of a thread", thread_details(index, thread, minutes)
         if row.root is not None and row.root.kind is RootKind.CYCLE:
-            return "of a cycle", blocking.cycle_lines(index, row.root)
+            return "of a cycle", _cycle_lines(index, row.root)
         before = blocking.behind_lines(index, row)
         if row.root is not None and row.root.kind is RootKind.LOCK:
             lock = index.locks.get(row.root.lock)
             if lock is None:
                 return "of a lock", before
-            return "of a lock", chain(before, lock_details(index, lock))
+            return "of a lock", chain(before, lock_details(index, lock, minutes=minutes))
         thread = index.threads.get(self.closest(index, id_))
         if thread is None:
             return "of a holder", before
-        return "of a thread", chain(before, thread_details(index, thread))
+        return "of a thread", chain(before, thread_details(index, thread, minutes))
 
     def closest(self, index: SnapshotIndex, id_: int) -> int:
         """The tid of the thread that a row has, or of the first one; 0 without one."""
-        row = self._rows.get(id_)
+        row = self._present_row(index, id_)
         if row is None:
-            return 0
+            return id_ if id_ in index.threads else 0
         if row.root is not None:
             return row.root.tids[0] if row.root.tids else 0
         return row.waiters[0].tid if row.waiters else 0
+
+    def lock_root(self, index: SnapshotIndex, id_: int) -> int:
+        """The id of the lock of a root without a known holder; 0: the row is another one."""
+        row = self._present_row(index, id_)
+        root = row.root if row is not None else None
+        return root.lock if root is not None and root.kind is RootKind.LOCK else 0
+
+    def _present_row(self, index: SnapshotIndex, id_: int) -> BlockingRow | None:
+        """The row as of this snapshot, None if it is gone. A hidden list is not drawn anew."""
+        row = self._rows.get(id_)
+        if row is None or self.widget.display:
+            return row
+        key = row.key[1:] if row.key[0] == _ABOUT else row.key
+        rows = blocking_rows.rows(index.blocking, index.threads, self._is_open, index.class_of)
+        return next((present for present in rows if present.key == key), None)
 
     def lock(self, index: SnapshotIndex) -> Lock | None:
         """The lock that the row under the cursor is about: held by a root, else waited for."""
@@ -208,3 +240,13 @@ class BlockingPanel:
             return None
         id_ = row.root.lock if row.root is not None else row.waiters[0].lock
         return index.locks.get(id_)
+
+
+def _cycle_lines(index: SnapshotIndex, root: BlockingRoot) -> Iterable[Line]:
+    """The details of a cycle: those of its deadlock, if a report has it."""
+    reports = [
+        report
+        for report in index.deadlock_reports
+        if not {member.tid for member in report.circle}.isdisjoint(root.tids)
+    ]
+    return deadlock_details(index, reports) if reports else blocking.cycle_lines(index, root)

@@ -159,7 +159,7 @@ class CallTreeScreen(ListScreen):
 
     def _draw(self) -> None:
         width = self.size.width
-        self.first_line.show((self._status(width),))
+        self.status_row.show((self._status(self.status_row.room(width)),))
         if self._root is None:
             began = self._now()
             self._root = self.add_up()

@@ -23,3 +23,10 @@ class DetailsSubject(Struct, frozen=True):
     topic: Topic
     #: Id of a row of a list of locks or threads. Of deadlocks the number from 1, 0 for all.
     row: int = 0
+    #: Id of the lock that the thread held when it was chosen as its holder; 0: it was not.
+    lock: int = 0
+
+    @property
+    def identity(self) -> tuple[Topic, int]:
+        """The thing itself, whatever led to it."""
+        return self.topic, self.row

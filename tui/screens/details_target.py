@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain
 
 from msgspec import Struct
 
 from locktop.collector.model import OrderCycle
-from locktop.collector.render.words import lock_order
+from locktop.collector.render.words import elsewhere, lock_order
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.screens import source_line
 from locktop.tui.screens.blocking_panel import BlockingPanel
@@ -15,8 +16,10 @@ from locktop.tui.screens.deadlock_panel import reports_of
 from locktop.tui.screens.details_subject import DetailsSubject, Topic
 from locktop.tui.screens.list_panels import LockPanel, ThreadPanel
 from locktop.tui.views.deadlock_details import deadlock_details
+from locktop.tui.views.former_holder import former_holder, last_hold
 from locktop.tui.views.lock_order_details import has_lock_orders, lock_order_details
 from locktop.tui.views.styled_line import Line, make_line
+from locktop.tui.views.subject_graphs import LastMinutes
 
 _GONE: tuple[str, Iterable[Line]] = ("", (make_line((" It is no longer there.", "dim")),))
 
@@ -43,6 +46,8 @@ class DetailsTarget:
         self._target: DetailsSubject | None = None
         self._walked: list[DetailsSubject] = []  # the targets before this one, the first one first
         self._had_deadlock = False
+        #: Whether newer snapshots come to the screen: it is neither paused nor in the past.
+        self.is_live = True
 
     @property
     def current(self) -> DetailsSubject | None:
@@ -102,6 +107,8 @@ class DetailsTarget:
         if target.topic is Topic.THREAD:
             return self._lock_of(index, self._threads.closest(index, target.row))
         if target.topic is Topic.BLOCKING:
+            if lock_id := self._blocking.lock_root(index, target.row):
+                return self._holder_of(index, lock_id)
             return self._lock_of(index, self._blocking.closest(index, target.row))
         if target.topic is Topic.DEADLOCKS and (reports := reports_of(index, target.row)):
             return DetailsSubject(Topic.THREAD, reports[0].circle[0].tid)
@@ -112,8 +119,15 @@ class DetailsTarget:
         if lock is None:
             return "This row has several locks: open it with Right, and choose one."
         if not lock.holders:
-            return f"The holder of {lock.name} is not known, or nobody holds it."
-        return DetailsSubject(Topic.THREAD, lock.holders[0])
+            last = last_hold(index, lock_id)
+            if last is not None:
+                return DetailsSubject(Topic.THREAD, last.tid, lock_id)
+            pause = "; p pauses the screen" if self.is_live else ""
+            return f"The holder of {lock.name} is not known, or nobody holds it{pause}."
+        other = index.threads_elsewhere.get(lock.holders[0])
+        if other is not None:
+            return f"Another process holds it: {elsewhere.full_name(other)}."
+        return DetailsSubject(Topic.THREAD, lock.holders[0], lock_id)
 
     def _lock_of(self, index: SnapshotIndex, tid: int) -> DetailsSubject | str:
         thread = index.threads.get(tid)
@@ -184,18 +198,20 @@ class DetailsTarget:
         panel = self._threads if topic is Topic.THREAD else self._blocking
         return source_line.thread_line(index, panel.closest(index, row))
 
-    def content(self, index: SnapshotIndex) -> tuple[str, Iterable[Line]]:
-        """The title of the details and their lines."""
+    def content(
+        self, index: SnapshotIndex, minutes: LastMinutes | None = None
+    ) -> tuple[str, Iterable[Line]]:
+        """The title of the details and their lines; ``minutes``: for their graphs."""
         if self._target is None:
             return "", (make_line((" Nothing is chosen.", "dim")),)
-        drawn = self._content(index, self._target) or _GONE
+        drawn = self._content(index, self._target, minutes) or _GONE
         if not self._walked:
             return drawn
         steps = len(self._walked)
         return f"{drawn[0]}, {steps} step{'s' * (steps > 1)} on; Esc: back", drawn[1]
 
     def _content(
-        self, index: SnapshotIndex, target: DetailsSubject
+        self, index: SnapshotIndex, target: DetailsSubject, minutes: LastMinutes | None
     ) -> tuple[str, Iterable[Line]] | None:
         if target.topic is Topic.DEADLOCKS:
             return self._deadlocks(index, target.row)
@@ -206,7 +222,13 @@ class DetailsTarget:
             Topic.THREAD: self._threads,
             Topic.BLOCKING: self._blocking,
         }
-        return panels[target.topic].details(index, target.row)
+        drawn = panels[target.topic].details(index, target.row, minutes)
+        if not target.lock:
+            return drawn
+        before = list(former_holder(index, target.row, target.lock, self.is_live))
+        if drawn is None:
+            return ("of a holder that has ended", before) if before else None
+        return drawn[0], chain(before, drawn[1])
 
     @staticmethod
     def _deadlocks(index: SnapshotIndex, row: int) -> tuple[str, Iterable[Line]] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from textual.binding import BindingType
@@ -26,16 +27,24 @@ class DifferenceScreen(OneListScreen):
     SCREEN = DIFFERENCE
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(*DIFFERENCE.actions)]
 
-    def __init__(self, title: str, root: DifferenceNode, lost: tuple[int, int]) -> None:
+    def __init__(
+        self,
+        title: str,
+        root: DifferenceNode,
+        lost: tuple[int, int],
+        sentences: Sequence[str] = (),
+    ) -> None:
         """Make the screen.
 
         Args:
             title: names the two spans.
             root: the joined trees.
             lost: records that are lost of the first span and of the second one.
+            sentences: further lines on the difference.
         """
         super().__init__("difference")
         self._lost = lost
+        self._sentences = sentences
         self._title = title
         self._root = root
         self._rows = list(rows(root))
@@ -43,8 +52,10 @@ class DifferenceScreen(OneListScreen):
     def apply_filter(self) -> None:
         width = self.size.width
         self.show_keys()
-        self.first_line.show((cut(make_line((f" {self._title}", "strong")), width),))
-        self.headline_lines.show((cut(_sums(self._root, self._lost), width),))
+        self.status_row.show((cut(make_line((f" {self._title}", "strong")), width),))
+        further = [make_line((f" {sentence}", "text")) for sentence in self._sentences]
+        lines = (_sums(self._root, self._lost), *further)
+        self.headline_lines.show(tuple(cut(line, width) for line in lines))
         words = self.filter_words.lower()
         visible = {
             number: row for number, row in enumerate(self._rows) if not words or _has(row, words)

@@ -11,15 +11,16 @@ from textual.binding import BindingType
 
 from locktop.collector.analysis.heat_map import waits_by_lock, waits_by_offset, waits_by_thread
 from locktop.collector.model import Snapshot, TimeLine, Window
-from locktop.collector.recording.time_lines import TimeLineReader
-from locktop.collector.render.profiles.call_tree_difference import DifferenceNode, difference
+from locktop.collector.render.profiles.call_tree_difference import difference
 from locktop.collector.render.profiles.profile import SnapshotProfile
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.bindings import bindings
 from locktop.tui.screen_actions import HEAT_MAP
 from locktop.tui.screens.call_tree import CallTreeScreen
 from locktop.tui.screens.difference import DifferenceScreen
-from locktop.tui.screens.time_screen import OpenedPast, TimeScreen
+from locktop.tui.screens.heat_classes import HeatClasses, HeatRow
+from locktop.tui.screens.time_screen import BAR_S, OpenedPast, TimeScreen
+from locktop.tui.views.cells import duration, fit_name
 from locktop.tui.views.heat_map import (
     ChosenSpan,
     cell_callers,
@@ -31,15 +32,16 @@ from locktop.tui.views.heat_map import (
     seconds_axis,
     spans_line,
 )
-from locktop.tui.views.styled_line import Line, cut, make_line
-from locktop.tui.views.timeline import losses
+from locktop.tui.views.row_groups import fit_label
+from locktop.tui.views.styled_line import Line, cut, line_text, make_line
+from locktop.tui.views.timeline import losses, reading_bar
 from locktop.tui.widgets.item_list import ItemList
 from locktop.tui.widgets.list_screen import ListScreen
 
 _NS = 1_000_000_000
 _MAX_SPANS = 2
-#: The message while a span is read, and the seconds after which it goes in any case.
-_READING, _LONG_S = "reading the span …", 60.0
+#: The seconds after which the message while a span is read goes in any case.
+_LONG_S = 60.0
 
 
 class HeatMapScreen(TimeScreen):
@@ -58,6 +60,7 @@ class HeatMapScreen(TimeScreen):
         self._shows_idle = False
         #: The rows that were summed up last, with what they were summed up of.
         self._sums: tuple[TimeLine, Window, bool, dict[int, list[int]]] | None = None
+        self._lock_classes = HeatClasses()
         self._begin: int | None = None  # of the span that is being chosen
         self._spans: list[ChosenSpan] = []
 
@@ -77,30 +80,43 @@ class HeatMapScreen(TimeScreen):
         self._draw_cell(line, index)
 
     def _draw_rows(self, line: TimeLine, index: SnapshotIndex, window: Window) -> None:
-        sums = self._sums_of(line, window)
-        name = index.thread_name if self._of_threads else index.lock_name
-        visible = {
-            id_: row
-            for id_, row in sums.items()
-            if (self._shows_idle or any(row)) and self.filter_words.lower() in name(id_).lower()
-        }
-        most = max((max(row) for row in visible.values()), default=0)
+        rows = self._rows_of(line, index, window)
+        most = max((max(row.sums) for row in rows.values()), default=0)
         cursor = window.cell_at(self._view.at_ns)
         self._lanes.cell = cursor
         self._lanes.set_heads(
             "Threads" if self._of_threads else "Locks",
             scale(most),
-            heat_axis(window, cursor, self._spans, self._begin),
+            heat_axis(window, cursor, self._spans, self._begin, line.counted),
         )
+        fit_to = fit_name if self._of_threads else fit_label
         self._lanes.show(
-            list(visible), lambda id_: heat_row(name(id_), visible[id_], most, window.count)
+            list(rows),
+            lambda id_: heat_row(rows[id_].name, rows[id_].sums, most, window.count, fit_to=fit_to),
         )
+
+    def _rows_of(self, line: TimeLine, index: SnapshotIndex, window: Window) -> dict[int, HeatRow]:
+        """The rows in sight, by thread, or by lock and class of locks."""
+        sums = self._sums_of(line, window)
+        words = self.filter_words.lower()
+        if self._of_threads:
+            rows = {
+                tid: HeatRow(index.thread_name(tid), row)
+                for tid, row in sums.items()
+                if words in index.thread_name(tid).lower()
+            }
+        else:
+            rows = self._lock_classes.rows(sums, index, words)
+        return {id_: row for id_, row in rows.items() if self._shows_idle or any(row.sums)}
 
     def _sums_of(self, line: TimeLine, window: Window) -> dict[int, list[int]]:
         """The sums of the rows, which a key that moves the cursor alone does not change."""
         kept_sums, of_threads = self._sums, self._of_threads
         if kept_sums is None or kept_sums[0] is not line or kept_sums[1:3] != (window, of_threads):
-            sums = (waits_by_thread if of_threads else waits_by_lock)(line.lanes, window)
+            if of_threads:
+                sums = waits_by_thread(line.lanes, window)
+            else:
+                sums = waits_by_lock(line.lanes, window, line.counted)
             kept_sums = self._sums = line, window, of_threads, sums
         return kept_sums[3]
 
@@ -114,12 +130,13 @@ class HeatMapScreen(TimeScreen):
         assert self._offsets_of is not None
         first, seconds, columns = self._seconds(window)
         parts = offset_rows(self._lanes.page)
-        grid = waits_by_offset(line.lanes, first, seconds, parts, self._offsets_of)
+        locks = self._lock_classes.locks(self._offsets_of)
+        grid = waits_by_offset(line.lanes, first, seconds, parts, locks)
         most = max((max(row) for row in grid), default=0)
         at_ns = self._view.at_ns
         cursor = min(max(0, at_ns // _NS - first), seconds - 1)
         self._lanes.cell = cursor * columns
-        subject = index.lock_name(self._offsets_of) if self._offsets_of else "all locks"
+        subject = self._lock_classes.name(self._offsets_of, index) if locks else "all locks"
         self._lanes.set_heads(
             f"Parts of a second, {subject}",
             scale(most),
@@ -138,13 +155,16 @@ class HeatMapScreen(TimeScreen):
     def _draw_cell(self, line: TimeLine, index: SnapshotIndex) -> None:
         begin, end = self._cell_span()
         lock, tid = self._cell_subject()
-        callers = cell_callers(line.lanes, begin, end, lock, tid)
-        subject = index.lock_name(lock) if lock else index.thread_name(tid) if tid else "all locks"
+        locks = self._lock_classes.locks(lock)
+        callers = cell_callers(line, begin, end, locks, tid)
+        subject = self._lock_classes.name(lock, index) if locks else "all locks"
+        if tid:
+            subject = index.thread_name(tid)
         self._cell.set_heads("Cursor", subject)
         self._cell.show((begin, lock, tid), cell_lines(callers, begin, end, index))
 
     def _cell_subject(self) -> tuple[int, int]:
-        """The lock and the thread that the cell under the cursor is of; 0: all."""
+        """The lock or class, and the thread, that the cell under the cursor is of; 0: all."""
         if self._offsets_of is not None:
             return self._offsets_of, 0
         current = self._lanes.current or 0
@@ -187,6 +207,7 @@ class HeatMapScreen(TimeScreen):
         """Show the keys and the notes on the heat map."""
         notes = (
             "A cell has the sum of the waits of all threads; idle waits do not count.",
+            "Below ┄ there were too many waits to read: their sums are exact, from counters.",
             "Any wait is visible; the densities are shares of the largest cell in sight.",
         )
         self.show_help(notes, only_keys=True)
@@ -227,7 +248,7 @@ class HeatMapScreen(TimeScreen):
             last = max(end, self._begin + 1)
             if begin < self._begin:
                 last = max(last, self._begin + (end - begin))
-            span = ChosenSpan(first, last, self._offsets_of or 0)
+            span = ChosenSpan(first, last, self._lock_classes.locks(self._offsets_of or 0))
             self._spans = [*self._spans, span][-_MAX_SPANS:]
             self._begin = None
         self.draw()
@@ -239,16 +260,25 @@ class HeatMapScreen(TimeScreen):
         self.start(partial(self._show_callers, span), "callers")
 
     async def _show_callers(self, span: ChosenSpan) -> None:
-        self.show_message(_READING, seconds=_LONG_S)
-        snapshot = await asyncio.to_thread(_snapshot_of, self._reader, span)
+        (snapshot,) = await self._snapshots_of(span)
         process = snapshot.process
+        counted_s = snapshot.duration_s if snapshot.session_s is not None else None
+        over = f", counted over {duration(counted_s)}" if counted_s is not None else ""
 
         def title(width: int) -> Line:
-            text = f" {process.comm} {process.pid}  callers of {span.says}"
+            text = f" {process.comm} {process.pid}  callers of {span.says}{over}"
             return cut(make_line((text, "strong")), width)
 
         screen = CallTreeScreen(SnapshotProfile(snapshot), title, pause=lambda: None, now=self._now)
         self._show_above(screen)
+
+    def action_open_class(self) -> None:
+        """Open or close the class under the cursor; on another row show the callers."""
+        current = self._lanes.current or 0
+        if self._offsets_of is None and self._lock_classes.switch(current):
+            self.draw()
+        else:
+            self.action_span_callers()
 
     def action_span_difference(self) -> None:
         """Show what the second span has more than the first."""
@@ -258,25 +288,33 @@ class HeatMapScreen(TimeScreen):
         self.start(partial(self._show_difference, *self._spans), "callers")
 
     async def _show_difference(self, before: ChosenSpan, after: ChosenSpan) -> None:
-        self.show_message(_READING, seconds=_LONG_S)
-        root, lost = await asyncio.to_thread(_difference, self._reader, before, after)
+        first, second = await self._snapshots_of(before, after)
+        root = await asyncio.to_thread(difference, first, second)
         title = f"B {after.says} minus A {before.says}"
+        lost = first.lost_events, second.lost_events
         self._show_above(DifferenceScreen(title, root, lost))
+
+    async def _snapshots_of(self, *spans: ChosenSpan) -> list[Snapshot]:
+        """The waits of spans. The message line shows how far the reading is."""
+        self._read_part = 0.0
+        self._show_bar()
+        bar = self.set_interval(BAR_S, self._show_bar)
+        try:
+            return [
+                await asyncio.to_thread(
+                    self._reader.read_span, span.from_ns, span.to_ns, span.locks, self._step
+                )
+                for span in spans
+            ]
+        finally:
+            bar.stop()
+
+    def _show_bar(self) -> None:
+        text = line_text(make_line(*reading_bar(self._read_part))).strip()
+        self.show_message(text, seconds=_LONG_S)
 
     def _show_above(self, screen: ListScreen) -> None:
         """Show what was read, unless the user has gone elsewhere meanwhile."""
         self.footer.clear()
         if self.app.screen is self:
             self.app.push_screen(screen)
-
-
-def _snapshot_of(reader: TimeLineReader, span: ChosenSpan) -> Snapshot:
-    return reader.read_span(span.from_ns, span.to_ns, span.lock)
-
-
-def _difference(
-    reader: TimeLineReader, before: ChosenSpan, after: ChosenSpan
-) -> tuple[DifferenceNode, tuple[int, int]]:
-    """Return the joined trees of both spans, and the records lost of each."""
-    first, second = _snapshot_of(reader, before), _snapshot_of(reader, after)
-    return difference(first, second), (first.lost_events, second.lost_events)

@@ -53,8 +53,8 @@ class ListChoices:
         """Open the dialogue for the columns of the list in use."""
         panel = self._panel()
         titles = panel.titles
-        if not titles:
-            self._screen.show_message("Columns can be chosen for locks and for threads: 2, 3.")
+        if not (titles and self._body.has_columns):
+            self._screen.say_without_columns()
             return
         marked = [title.casefold() for title in panel.chosen_columns or panel.visible]
         choices = [Choice(title, "", title.casefold() in marked) for title in titles]

@@ -23,6 +23,7 @@ from locktop.tui.views.lock_list import LockRow
 from locktop.tui.views.row_groups import MAX_INSIDE, More, RowGroups
 from locktop.tui.views.sorting import SortKey, StableSorter, next_sort_key, sort_key_named
 from locktop.tui.views.styled_line import Line
+from locktop.tui.views.subject_graphs import LastMinutes
 from locktop.tui.views.table import Cell, Column, Table, chosen, lay_out, whole_row
 from locktop.tui.views.thread_details import thread_details
 from locktop.tui.views.thread_list import ThreadRow
@@ -114,8 +115,13 @@ class Panel(Generic[Row]):
         """All columns."""
         raise NotImplementedError
 
-    def details(self, index: SnapshotIndex, id_: int) -> tuple[str, Iterable[Line]] | None:
-        """The title and the lines of the details of a row, None if the row is gone."""
+    def details(
+        self, index: SnapshotIndex, id_: int, minutes: LastMinutes | None = None
+    ) -> tuple[str, Iterable[Line]] | None:
+        """The title and the lines of the details of a row, None if the row is gone.
+
+        ``minutes``: for the graphs.
+        """
         raise NotImplementedError
 
     def lock(self, index: SnapshotIndex) -> Lock | None:
@@ -348,7 +354,8 @@ class LockPanel(Panel[LockRow]):
 
     def idle(self, index: SnapshotIndex, row: LockRow) -> bool:
         """See Panel: threads wait for work at a condition variable or a semaphore."""
-        return not is_contention(row)
+        locks = row.locks if isinstance(row, LockClass) else (row.id,)
+        return not is_contention(row) and index.unsignalled.isdisjoint(locks)
 
     def stuck(self, index: SnapshotIndex) -> frozenset[int]:
         return index.stuck_locks
@@ -366,11 +373,14 @@ class LockPanel(Panel[LockRow]):
             index, lambda lock_class: self._groups.is_open((lock_class.kind, lock_class.name))
         )
 
-    def details(self, index: SnapshotIndex, id_: int) -> tuple[str, Iterable[Line]] | None:
+    def details(
+        self, index: SnapshotIndex, id_: int, minutes: LastMinutes | None = None
+    ) -> tuple[str, Iterable[Line]] | None:
         row = index.locks.get(id_) or self.groups(index).get(self._groups.key_of(id_))
         if isinstance(row, Lock):
-            return "of a lock", lock_details(index, row, self.pressure(index.snapshot, row))
-        return ("of a class of locks", class_details(index, row)) if row else None
+            phases = self.pressure(index.snapshot, row)
+            return "of a lock", lock_details(index, row, phases, minutes)
+        return ("of a class of locks", class_details(index, row, minutes)) if row else None
 
     def locks(self, index: SnapshotIndex, id_: int) -> Sequence[Lock]:
         """The lock of a row, or the locks of a class."""
@@ -438,10 +448,12 @@ class ThreadPanel(Panel[ThreadRow]):
         row = index.threads.get(id_) or self.groups(index).get(self._groups.key_of(id_))
         return min(thread.tid for thread in thread_list.threads_of(row)) if row else 0
 
-    def details(self, index: SnapshotIndex, id_: int) -> tuple[str, Iterable[Line]] | None:
+    def details(
+        self, index: SnapshotIndex, id_: int, minutes: LastMinutes | None = None
+    ) -> tuple[str, Iterable[Line]] | None:
         row = index.threads.get(id_) or self.groups(index).get(self._groups.key_of(id_))
         if isinstance(row, Thread):
-            return "of a thread", thread_details(index, row)
+            return "of a thread", thread_details(index, row, minutes)
         return ("of threads that do the same", group_details(index, row)) if row else None
 
     def lock(self, index: SnapshotIndex) -> Lock | None:

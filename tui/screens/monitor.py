@@ -17,16 +17,17 @@ from locktop.collector.recording.moments import Moments
 from locktop.collector.render.rendered_files import save_snapshot
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.bindings import bindings
+from locktop.tui.extension import monitor_keys
 from locktop.tui.feed import PollerFeed, SnapshotFeed
 from locktop.tui.frame_pacer import Pacer
 from locktop.tui.new_notes import NewNotes
 from locktop.tui.past import Past
 from locktop.tui.screen_actions import MONITOR, PAST_FOOTER
 from locktop.tui.screen_start import ScreenStart
+from locktop.tui.screens.activity_reader import ActivityReader
 from locktop.tui.screens.details_target import Followed
 from locktop.tui.screens.level_control import LevelControl
 from locktop.tui.screens.list_choices import ListChoices
-from locktop.tui.screens.mark_comparison import MarkComparison
 from locktop.tui.screens.monitor_body import MonitorBody, choose_shape, compose_body
 from locktop.tui.screens.monitor_texts import MonitorTexts
 from locktop.tui.screens.newest_snapshots import NewestSnapshots
@@ -41,9 +42,9 @@ from locktop.tui.typed_filter import TypedFilter
 from locktop.tui.views.banner import no_deadlock, top_lines
 from locktop.tui.views.headline import most_waited_now
 from locktop.tui.views.lock_list import HOLDER_NOW
-from locktop.tui.views.overview import overview_lines
 from locktop.tui.views.status import notes, state_flags, status_line
 from locktop.tui.views.styled_line import Line
+from locktop.tui.widgets.details import Details
 from locktop.tui.widgets.filter import MomentEntry
 from locktop.tui.widgets.fixed_lines import FixedLines
 from locktop.tui.widgets.item_list import ItemList
@@ -58,10 +59,7 @@ _NOTES_S = 15.0
 
 
 class MonitorScreen(ListScreen):
-    """Draws the newest snapshot of a feed, at a pace that the terminal can follow.
-
-    Or draws a moment of the past. Other objects do what is no work of the panels.
-    """
+    """Draws the newest snapshot, at a pace that the terminal can follow, or one of the past."""
 
     SCREEN = MONITOR
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(*MONITOR.actions)]
@@ -94,22 +92,20 @@ class MonitorScreen(ListScreen):
         self.travel = PastTravel(self.past, self, self, meter, now)
         super().__init__(self.travel)
         self.pressure = PressureReader(moments, self, self._draw_details)
+        self.activity = ActivityReader(moments, self, self._draw)
         self._feed = feed
         self._newest = NewestSnapshots(feed, pacer, meter, self)
         self._now = now
         slot = self._newest.slot
         self._level = LevelControl(feed, slot, self, asks=asks_for_level)
         self._session = SessionControl(feed, slot, self, is_replay=is_replay)
-        below = Below(
-            self._status_line, self.flags, self.action_pause, self.travel, self._above_closed
-        )
+        above = self._above_closed
+        below = Below(self._status_line, self.flags, self.action_pause, self.travel, above)
         self.above = ScreenAbove(self, feed, slot, self.past, below, now)
         self._time_entry = MomentEntry(self.active_list, self.travel.go_to)
         self._index: SnapshotIndex | None = None
-        self._paused, self._show_idle = False, False
-        self._reads_names = True
-        self.typed = TypedFilter()
-        self._new_notes = NewNotes()
+        self._paused, self._show_idle, self._reads_names = False, False, True
+        self.typed, self._new_notes = TypedFilter(), NewNotes()
         self._sources = SourceReader(self, self._draw_details)
         self.begins_with: Callable[[], None] | None = None  # what to show at the start
         self._start = start or ScreenStart()
@@ -129,7 +125,6 @@ class MonitorScreen(ListScreen):
 
     def on_mount(self) -> None:
         """Find the widgets and start the feed."""
-        self._status = self.query_one("#status", FixedLines)
         self._headline = self.query_one("#headline", FixedLines)
         self._view_bar = self.query_one(ViewBar)
         self._body = MonitorBody(self)
@@ -214,12 +209,19 @@ class MonitorScreen(ListScreen):
     def _draw_status(self) -> None:
         if self.above.screen is not None:
             self.above.screen.show_flags()
-        else:
-            self._view_bar.set_state(self._body.view, self.flags())
-            self._status.show((self._status_line(self.size.width),))
+            return
+        self._view_bar.set_view(self._body.view)
+        self.status_row.set_flags(self.flags())
+        self.status_row.show((self._status_line(self.status_row.room(self.size.width)),))
+
+    def _status_line(self, width: int) -> Line:
+        if self._index is None:
+            return ()
+        snapshot, pace, past = self._index.snapshot, self._newest.pace, self.past
+        return status_line(snapshot, pace, width, past.is_active, past.alerts)
 
     def flags(self) -> Line:
-        """The state of the screen for the first line: past, paused, ended, or what is wrong."""
+        """The state of the screen for the second line: past, paused, ended, or what is wrong."""
         return state_flags(self._index, self._paused, self.travel.position)
 
     def _show_keys(self) -> None:
@@ -228,6 +230,7 @@ class MonitorScreen(ListScreen):
     def _show_index(self, index: SnapshotIndex) -> None:
         self._index = index
         self.pressure.show(self.travel.drawn_ns)
+        self.activity.show(index.snapshot, self.travel.drawn_ns or self.travel.now_ns())
         if new := self._new_notes.select(index.snapshot.notes):
             self.show_message(*new, style="waiting", seconds=_NOTES_S)
         self._draw()
@@ -246,11 +249,10 @@ class MonitorScreen(ListScreen):
             return
         self._draw_status()
         stale = "" if self.past.is_active else self._feed.stale
-        self._headline.show(top_lines(index, stale, self.size, self.travel.past_alerts()))
+        past, reason = self.travel.past_alerts(), self.travel.reason
+        self._headline.show(top_lines(index, stale, self.size, past, reason))
         self._body.draw_lists(index, self.typed, self._show_idle, self._now())
-        if self._body.overview.display:
-            alerts = self.past.known_alerts()
-            self._body.draw_overview(overview_lines(index, alerts, self.size.width))
+        self._draw_overview()
         self._draw_details()
 
     def _draw_after_layout(self) -> None:
@@ -258,15 +260,15 @@ class MonitorScreen(ListScreen):
         self._draw_status()
         self.call_after_refresh(self._draw)
 
-    def _status_line(self, width: int) -> Line:
-        if self._index is None:
-            return ()
-        snapshot, pace = self._index.snapshot, self._newest.pace
-        return status_line(snapshot, pace, width, self.travel.position, self.past.alerts)
+    def _draw_overview(self) -> None:
+        if self._index is not None and self._body.overview.display:
+            alerts, is_now = self.past.known_alerts(), not self.past.is_active
+            self._body.draw_overview(self._index, self.activity, alerts, is_now)
 
     def _draw_details(self) -> None:
-        index = self._index
-        self._follow(self._body.draw_details(index) if index is not None else Followed(0, 0))
+        is_live = not (self._paused or self.past.is_active)
+        if self._index is not None:
+            self._follow(self._body.draw_details(self._index, self.activity, is_live))
         self._sources.read_wanted()
 
     def _follow(self, details: Followed) -> None:
@@ -274,12 +276,12 @@ class MonitorScreen(ListScreen):
 
         Such a measurement costs something, so the scans make it only where the screen shows it.
         """
+        if self.past.is_active:
+            return  # the scans go on with what they measured
         rows, worst = self._body.locks, most_waited_now(self._index) if self._index else None
         in_rows = rows.widget.display and rows.has_column(HOLDER_NOW)
         locks = {details.lock, *(rows.widget.visible_ids if in_rows else ())}
-        if self.past.is_active:
-            return  # the scans go on with what they measured
-        self._feed.follow(details.thread, locks | ({worst.id} if worst is not None else set()))
+        self._feed.follow(details.thread, locks | ({worst.id} if worst else set()))
 
     # Events
 
@@ -288,6 +290,7 @@ class MonitorScreen(ListScreen):
         choose_shape(self, event.size)
         self.call_after_refresh(self._redraw)
 
+    @on(Details.Outgrown)
     def _redraw(self) -> None:
         self._show_keys()
         self._draw()
@@ -295,7 +298,7 @@ class MonitorScreen(ListScreen):
     @on(ItemList.Moved)
     def _moved(self, event: ItemList.Moved) -> None:
         panel = self._body.panel()
-        if event.source is panel.widget and not (event.by_itself and self._body.target.stays):
+        if event.source is panel.widget and not (event.by_itself and self._body.keeps_target):
             self._body.target.take(panel.subject)
             self._draw_details()
 
@@ -342,8 +345,8 @@ class MonitorScreen(ListScreen):
             self.action_timeline()
         elif view == "history":
             self.action_heat_map()
-        elif view == "inside":
-            self.action_view("inside")
+        elif view in monitor_keys():
+            self.action_view(view)
         else:
             self.call_after_refresh(self._body.show(view).focus)
             self._draw_after_layout()
@@ -381,12 +384,16 @@ class MonitorScreen(ListScreen):
 
     def action_sort(self) -> None:
         """Sort the list in use by the next column."""
-        self._body.panel().next_sort_key()
-        self._draw()
+        self._arrange(self._body.panel().next_sort_key)
 
     def action_reverse(self) -> None:
         """Reverse the order of the list in use."""
-        self._body.panel().reverse()
+        self._arrange(self._body.panel().reverse)
+
+    def _arrange(self, change: Callable[[], None]) -> None:
+        if not self._body.has_columns:
+            return self.say_without_columns()
+        change()
         self._draw()
 
     def action_filter(self) -> None:
@@ -395,17 +402,16 @@ class MonitorScreen(ListScreen):
         super().action_filter()
 
     def action_open(self) -> None:
-        """Open a group of rows, or go into it."""
+        """Open a group of rows, or go into it; open the lines with ▸ in the details."""
         self._set_open(True)
 
     def action_close(self) -> None:
-        """Close a group of rows, or go out of it."""
+        """Close a group of rows, or go out of it; close the lines with ▾ in the details."""
         self._set_open(False)
 
     def _set_open(self, is_open: bool) -> None:
-        panel = self._body.panel()
-        if self._index is not None and self.focused_panel() is panel.widget:
-            panel.set_open(self._index, is_open)
+        if self._index is not None:
+            self._body.set_open(self._index, is_open)
             self._draw()
 
     def action_idle(self) -> None:
@@ -416,8 +422,7 @@ class MonitorScreen(ListScreen):
     def action_pause(self) -> None:
         """Hold the screen still; the scans go on. In the past: play or pause."""
         if self.past.is_active:
-            self.travel.play_or_pause()
-            return
+            return self.travel.play_or_pause()
         self._paused = not self._paused
         if not self._paused:
             self._take_newest()
@@ -469,10 +474,6 @@ class MonitorScreen(ListScreen):
         self._feed.set_reading_names(self._reads_names)
         stopped = "No more names are read: addresses stand in their place. The same key goes on."
         self.show_message("Names are read again." if self._reads_names else stopped)
-
-    def action_compare(self) -> None:
-        """Compare the waits since the last mark with those before."""
-        MarkComparison(self.past, self).open(time.time_ns())
 
     def action_save_past(self) -> None:
         """Save the memory as a recording."""

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
 from textual.containers import Container
 from textual.geometry import Size
 
+from locktop.collector.model import Notable
+from locktop.collector.render.words.nearest import question
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
-from locktop.tui.screen_start import ScreenStart
+from locktop.tui.screen_start import LISTS, ScreenStart
+from locktop.tui.screens.activity_reader import ActivityReader
 from locktop.tui.screens.blocking_panel import BlockingPanel
 from locktop.tui.screens.deadlock_panel import DeadlockPanel
 from locktop.tui.screens.details_subject import Topic
 from locktop.tui.screens.details_target import DetailsTarget, Followed
 from locktop.tui.screens.list_panels import LockPanel, ThreadPanel
 from locktop.tui.typed_filter import TypedFilter
-from locktop.tui.views.styled_line import Line
+from locktop.tui.views.activity_graphs import activity_graphs
+from locktop.tui.views.overview import Room, overview_lines
+from locktop.tui.views.subject_graphs import LastMinutes
 from locktop.tui.widgets.details import Details
 from locktop.tui.widgets.item_list import ItemList
 from locktop.tui.widgets.list_area import ListArea
@@ -33,7 +38,6 @@ MEDIUM_HEIGHT = 34
 _OVERVIEW = "overview"
 #: The views with one list of their own.
 _ONE_LIST = ("blocking", "deadlocks")
-
 AnyPanel = LockPanel | ThreadPanel | BlockingPanel | DeadlockPanel
 
 
@@ -94,6 +98,11 @@ class MonitorBody:
         """Whether the details have the focus. Widgets learn that later than the screen."""
         return self._screen.focused is self.details
 
+    @property
+    def keeps_target(self) -> bool:
+        """Whether a list that changes by itself leaves the details as they are."""
+        return self.target.stays or self.reads_details
+
     def panel(self) -> AnyPanel:
         """The list in use, or used last."""
         return self._panels[self._used]
@@ -129,6 +138,11 @@ class MonitorBody:
             self._screen.set_class(name == self._used, f"on-{name}")
         self._screen.set_class(self._used in _ONE_LIST, "one-list")
 
+    @property
+    def has_columns(self) -> bool:
+        """Whether the user can choose the order and the columns of what is seen."""
+        return self.view in LISTS
+
     def next_panel(self, step: int) -> ScrollPanel:
         """The visible panel after the one with the focus, or with -1 before."""
         order: list[ScrollPanel] = [self.locks.widget, self.threads.widget, self.details]
@@ -143,6 +157,14 @@ class MonitorBody:
             # The small layout displays one list, and only a displayed list takes the focus.
             self.use(target)
         return target
+
+    def set_open(self, index: SnapshotIndex, is_open: bool) -> None:
+        """Open or close the row under the cursor, or the lines with ▸ of the details."""
+        panel, focused = self.panel(), self.focused()
+        if focused is self.details:
+            self.details.set_open(is_open)
+        elif focused is panel.widget:
+            panel.set_open(index, is_open)
 
     # The details
 
@@ -194,7 +216,8 @@ class MonitorBody:
         lists: dict[str, LockPanel | ThreadPanel] = {"locks": self.locks, "threads": self.threads}
         names = [key.name for panel in lists.values() for key in panel.sort_keys]
         if start.sort and start.sort not in names:
-            wrong.append(f"no sort key {start.sort!r}: {', '.join(dict.fromkeys(names))}")
+            there_are = f"{', '.join(dict.fromkeys(names))}{question(start.sort, names)}"
+            wrong.append(f"no sort key {start.sort!r}: {there_are}")
         for name, panel in lists.items():
             panel.begin(start.sort, start.columns.get(name, ()))
         return wrong
@@ -215,19 +238,48 @@ class MonitorBody:
         self._lists.fit()
         self.target.follow_deadlock(index, self.reads_details)
 
-    def draw_overview(self, lines: Iterable[Line]) -> None:
-        """Draw the overview."""
-        self.overview.set_heads("Overview", "")
-        self.overview.show(_OVERVIEW, lines)
+    def draw_overview(
+        self,
+        index: SnapshotIndex,
+        activity: ActivityReader,
+        alerts: Sequence[Notable],
+        is_now: bool,
+    ) -> None:
+        """Draw the overview.
 
-    def draw_details(self, index: SnapshotIndex) -> Followed:
-        """Draw the details; return what each scan is to measure more of."""
+        Args:
+            index: the snapshot.
+            activity: has the last two minutes before it.
+            alerts: all that are known, the oldest first.
+            is_now: whether the snapshot is the newest one.
+        """
+        size = Size(self.overview.size.width - 1, self.overview.page)
+        times_ns = [alert.time_ns for alert in alerts]
+        graphs = activity_graphs(activity.points(), activity.until_ns, times_ns, size, is_now)
+        rest = overview_lines(index, alerts, Room(size.width, size.height - len(graphs)))
+        self.overview.set_heads("Overview", "")
+        self.overview.show(_OVERVIEW, [*graphs, *rest])
+
+    def draw_details(
+        self, index: SnapshotIndex, activity: ActivityReader, is_live: bool
+    ) -> Followed:
+        """Draw the details; return what each scan is to measure more of.
+
+        Args:
+            index: the snapshot.
+            activity: has the last two minutes before it.
+            is_live: whether newer snapshots come to the screen.
+        """
+        self.target.is_live = is_live
         if not self.details.display:
             return Followed(0, 0)
         # The message that the cursor moved comes later than the rows.
         if self.target.current is None or not (self.target.stays or self.panel().widget.chosen):
             self.target.take(self.panel().subject)
-        title, lines = self.target.content(index)
+        width = self.details.size.width - 1
+        minutes = LastMinutes(activity.points(), activity.until_ns, width)
+        title, lines = self.target.content(index, minutes)
         self.details.set_heads("Details", title)
-        self.details.show(self.target.current, lines)
+        current = self.target.current
+        self.details.show(current.identity if current is not None else None, lines)
         return self.target.followed(index)

@@ -88,6 +88,11 @@ class PastTravel:
         """Return the time of now, nanoseconds since 1970."""
         return self._wall_ns()
 
+    @property
+    def reason(self) -> str:
+        """The text of the alert or mark that the user jumped to; "" for none."""
+        return self.position.reason if self.position is not None else ""
+
     def past_alerts(self) -> PastAlerts:
         """Return the alerts around the moment on the screen; none if those are damaged."""
         at_ns = self._past.time_ns

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
@@ -13,13 +12,13 @@ from textual.binding import BindingType
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.sources.discover import Candidate
-from locktop.collector.sources.stuck_survey import StuckThreads, survey
+from locktop.collector.sources.stuck_survey import StuckThreads, SurveyStep, rank, survey_all
 from locktop.tui.bindings import bindings
 from locktop.tui.input_options import DEFAULT_INPUT, InputOptions
 from locktop.tui.screen_actions import PICKER
 from locktop.tui.terminal.driver import Meter
 from locktop.tui.themed_app import ThemedApp, run_app
-from locktop.tui.views.cells import duration, fit_right
+from locktop.tui.views.cells import fit_right, lasting
 from locktop.tui.views.sorting import matches
 from locktop.tui.views.styled_line import Line, make_line
 from locktop.tui.views.table import Cell, Column, lay_out
@@ -30,12 +29,7 @@ if TYPE_CHECKING:
 
 Lister = Callable[[], Sequence[Candidate]]
 Attach = Callable[[int], "Source"]
-Survey = Callable[[int], StuckThreads | None]
-
-#: Seconds for the survey of all processes. Those that come later stay without figures.
-_SURVEY_S = 3.0
-
-_NOT_STUCK = StuckThreads(0, 0.0)
+Survey = Callable[[Sequence[Candidate]], Iterator[SurveyStep]]
 
 
 class ProcessPickerScreen(OneListScreen):
@@ -51,6 +45,7 @@ class ProcessPickerScreen(OneListScreen):
         self._survey = survey
         self._candidates: dict[int, Candidate] = {}
         self._stuck: dict[int, StuckThreads] = {}  # by pid
+        self._surveyed: set[int] = set()  # the pids that the survey has come to
 
     def on_mount(self) -> None:
         """Scan for processes."""
@@ -59,28 +54,25 @@ class ProcessPickerScreen(OneListScreen):
     def action_rescan(self) -> None:
         """Scan for processes again."""
         self._candidates = {candidate.pid: candidate for candidate in self._lister()}
-        self._stuck = {}
+        self._stuck, self._surveyed = {}, set()
         self.apply_filter()
         self.start(self._survey_processes, "survey")
 
     async def _survey_processes(self) -> None:
-        until = time.monotonic() + _SURVEY_S
-        ready = [candidate for candidate in self._candidates.values() if candidate.preloaded]
-        # A process of many threads is the likeliest one to be stuck.
-        for pid in [
-            candidate.pid for candidate in sorted(ready, key=lambda candidate: -candidate.threads)
-        ]:
-            if time.monotonic() > until:
-                return
-            stuck = await asyncio.to_thread(self._survey, pid)
-            if stuck is not None:
-                self._stuck[pid] = stuck
-                self.apply_filter()
+        steps = self._survey(list(self._candidates.values()))
+        while (step := await asyncio.to_thread(next, steps, None)) is not None:
+            self._surveyed.add(step.pid)
+            if step.stuck is not None:
+                self._stuck[step.pid] = step.stuck
+            self.apply_filter()
+            await asyncio.sleep(step.pause_s)
+        self._surveyed = set(self._candidates)
+        self.apply_filter()
 
     def apply_filter(self) -> None:
         width = self.size.width
         ready = sum(candidate.preloaded for candidate in self._candidates.values())
-        self.first_line.show((make_line((" locktop", "strong"), "  which process?"),))
+        self.status_row.show((make_line((" locktop", "strong"), "  which process?"),))
         self.headline_lines.show(_advice(ready))
         self.show_keys()
         visible = [
@@ -89,6 +81,8 @@ class ProcessPickerScreen(OneListScreen):
         visible.sort(key=self._rank)
         table = lay_out(self._columns, width)
         said = f"{ready} of {len(self._candidates)} run with the library"
+        if len(self._surveyed) < len(self._candidates):
+            said += f", {len(self._surveyed)} scanned so far"
         if self.filter_words:
             said += f", with “{self.filter_words}”"
         self._list.set_heads("Processes", said, table.heading())
@@ -96,8 +90,7 @@ class ProcessPickerScreen(OneListScreen):
 
     def _rank(self, pid: int) -> tuple[object, ...]:
         """A sort key. Sorting is stable: equal ones stay in the order of the lister."""
-        stuck = self._stuck.get(pid, _NOT_STUCK)
-        return not self._candidates[pid].preloaded, stuck.rank
+        return rank(self._candidates[pid], self._stuck.get(pid))
 
     @cached_property
     def _columns(self) -> tuple[Column[Candidate], ...]:
@@ -112,10 +105,10 @@ class ProcessPickerScreen(OneListScreen):
                 from_width=100,
             ),
             Column("WAITING", 7, self._waiting, fitting=fit_right),
-            Column("LONGEST", 7, self._longest, fitting=fit_right),
+            Column("LONGEST", 7, self._longest, fitting=fit_right, from_width=50),
             Column("NAME", 12, lambda c: (c.comm, "strong" if c.preloaded else "dim")),
-            Column("COMMAND", 14, lambda c: (c.cmdline, _style(c)), grow=2),
-            Column("", 16, self._state, grow=3),
+            Column("COMMAND", 14, lambda c: (c.command, _style(c)), grow=2, from_width=60),
+            Column("STATE", 16, self._state, grow=3),
         )
 
     def _waiting(self, candidate: Candidate) -> Cell:
@@ -126,15 +119,19 @@ class ProcessPickerScreen(OneListScreen):
 
     def _longest(self, candidate: Candidate) -> Cell:
         stuck = self._stuck.get(candidate.pid)
-        if stuck is None or not stuck.waiting:
+        if stuck is None or not stuck.longest_s:
             return "-", "dim"
-        return duration(stuck.longest_s), "waiting"
+        return lasting(stuck.longest_s, stuck.is_lower_bound), "waiting"
 
     def _state(self, candidate: Candidate) -> Cell:
-        stuck = self._stuck.get(candidate.pid, _NOT_STUCK)
-        if stuck.deadlock:
-            return ("DEADLOCK" if stuck.deadlock == "certain" else "possible deadlock"), "stuck"
-        return _why(candidate)
+        stuck = self._stuck.get(candidate.pid)
+        if stuck is None or not stuck.state:
+            return _why(candidate)
+        return stuck.state, "stuck" if stuck.deadlock else "waiting"
+
+    def action_help(self) -> None:
+        """Show the keys of this screen."""
+        self.show_help(only_keys=True)
 
     def action_everything(self) -> None:
         """Clear the filter."""
@@ -164,7 +161,7 @@ class PickerApp(ThemedApp["Source"]):
         lister: Lister,
         attach: Attach,
         theme: str | None = None,
-        survey: Survey = survey,
+        survey: Survey = survey_all,
         input_options: InputOptions = DEFAULT_INPUT,
     ) -> None:
         super().__init__(theme, Meter(), os.environ, input_options)
@@ -189,7 +186,7 @@ def pick(
 def _advice(ready: int) -> tuple[Line, ...]:
     """The advice above the list: three lines if no process runs with the library, else one."""
     if ready:
-        text = " Those that run with the library come first, and of these the stuck ones."
+        text = " Stuck ones come first, then those with the library; those of one thread last."
         return (make_line((text, "dim")),)
     return (
         make_line((" No process runs with the library. ", "waiting"), "Start one with it:"),

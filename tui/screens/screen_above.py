@@ -38,7 +38,7 @@ class ScreenAbove:
     ) -> None:
         """Args:
         monitor: the screen below.
-        feed: takes the samples inside locks.
+        feed: brings the snapshots.
         slot: has the newest snapshot.
         past: what the time line and the heat map show.
         below: what the screen above uses of the monitor.
@@ -122,22 +122,10 @@ class ScreenAbove:
         self._push(screen, "callers")
 
     def open_view(self, name: str, snapshot: Snapshot, lock: Lock | None) -> None:
-        """Open ``inside`` or the view of an extension.
-
-        ``lock`` is the chosen one, None for none.
-        """
-        if (view := self._view(name)) is not None:
-            view.open(snapshot, lock)
-        elif lock is not None:
-            self.open_inside(snapshot, lock)
-        else:
-            text = "Choose one lock, or a thread at a lock: I shows what runs inside."
-            self._monitor.show_message(text)
-
-    def _view(self, name: str) -> View | None:
-        if name not in self._views and (key := monitor_keys().get(name)) is not None:
-            self._views[name] = key.make(self._host)
-        return self._views.get(name)
+        """Open the view of an extension; ``lock`` is the chosen one, None for none."""
+        if name not in self._views:
+            self._views[name] = monitor_keys()[name].make(self._host)
+        self._views[name].open(snapshot, lock)
 
     def _show(self, screen: ListScreen, closed: Callable[[], None]) -> None:
         """Show a screen of an extension."""
@@ -158,23 +146,6 @@ class ScreenAbove:
         """Called at each scan, also while the screen stands still."""
         for view in self._views.values():
             view.tick()
-
-    def open_inside(self, snapshot: Snapshot, lock: Lock) -> None:
-        """Open what runs inside a lock of a snapshot."""
-        from locktop.tui.screens.inside_lock import InsideLockScreen
-        from locktop.tui.screens.inside_sampling import InsideSampling
-
-        sampling = InsideSampling(self._feed, self._monitor, is_replay=self._past.is_replay)
-        screen = InsideLockScreen(
-            snapshot,
-            lock,
-            sampling,
-            self._below.status,
-            pause=self._below.pause,
-            travel=self._below.travel,
-            now=self._now,
-        )
-        self._push(screen, "inside")
 
     def open_timeline(self, view: TimeView | None = None) -> None:
         """Open the time line; ``view``: what it shows first, None for the newest part."""
@@ -203,7 +174,9 @@ class ScreenAbove:
             past.pause()  # the user comes back to this moment
             if past.moments is None:
                 raise LocktopError("Nothing is kept: --history 0 says so.")
-            self.reader = self.reader or TimeLineReader(past.moments, _MAX_RECORDS)
+            self.reader = self.reader or TimeLineReader(
+                past.moments, _MAX_RECORDS, takes_counters=True
+            )
             screen = make(OpenedPast(self.reader, past.cursor_ns, self._is_over, self._now))
         except LocktopError as error:
             self._monitor.show_message(str(error))

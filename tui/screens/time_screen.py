@@ -23,9 +23,17 @@ from locktop.tui.widgets.lane_list import LaneList
 from locktop.tui.widgets.list_screen import ListScreen
 from locktop.tui.widgets.scroll_panel import ScrollPanel
 
+#: Records of the first reading, which comes while nothing is on the screen.
+_FIRST_RECORDS = 20_000
+#: Seconds between two drawings of the bar of a reading.
+BAR_S = 0.25
 #: After a reading there is no other one of new snapshots for this many times as long.
 _RARER = 9.0
 _ERROR_S = 15.0
+#: Why a key changes nothing here.
+_WHOLE = "All that is kept is on the screen already."
+_FINEST = "A cell cannot be shorter."
+_NO_NEWER, _NO_OLDER = "Nothing newer is kept.", "Nothing older is kept."
 
 
 class OpenedPast(Struct, frozen=True):
@@ -56,6 +64,8 @@ class TimeScreen(ListScreen):
         self._line: TimeLine | None = None  # what was read last
         self._index: SnapshotIndex | None = None
         self._is_reading = False
+        self._read_part = 0.0  # of the reading that goes on, 0..1
+        self._read_for_ns = 0  # the visible span of the last reading
         self._is_closed = False
         self._next_at = float("-inf")
         # Made here: the screen may close before Textual has mounted them.
@@ -118,32 +128,44 @@ class TimeScreen(ListScreen):
     def refresh_view(self) -> None:
         """Draw what is known of the visible part, and read the rest."""
         if not self._is_covered() and not self._is_reading:
-            self._is_reading = True
+            self._is_reading, self._read_part = True, 0.0
             self.start(self._read, "read")
         self.draw()
 
-    def _read_now(self, from_ns: int, to_ns: int) -> tuple[TimeLine, SnapshotIndex]:
-        line = self._reader.read(from_ns, to_ns, lambda: not self._is_closed)
+    def _read_now(self, span: tuple[int, int], most: int | None) -> tuple[TimeLine, SnapshotIndex]:
+        line = self._reader.read(*span, self._step, most)
         return line, SnapshotIndex(line.snapshot)
 
+    def _step(self, part: float) -> None:
+        """Called in the thread that reads."""
+        if self._is_closed:
+            raise LocktopError("nobody waits for this span of time")
+        self._read_part = part
+
     def _is_covered(self) -> bool:
-        """Whether what was read has the whole visible part."""
+        """Whether what was read has the whole visible part, as finely as can be."""
         line, view = self._line, self._view
-        return line is not None and line.from_ns <= view.from_ns and view.to_ns <= line.to_ns
+        if line is None or line.from_ns > view.from_ns or view.to_ns > line.to_ns:
+            return False
+        # There may be few enough records in a smaller span.
+        return not line.counted or 2 * view.span_ns > self._read_for_ns
 
     async def _read(self) -> None:
         """Read until the visible part is there; keys are handled meanwhile."""
+        bar = self.set_interval(BAR_S, self._show_position)
         try:
             while True:
                 self.take_bounds()  # a memory forgets its oldest part
                 view = self._view
-                wanted = view.from_ns, view.to_ns
-                began = self._now()
                 margin = view.span_ns // 2
+                span = view.from_ns - margin, view.to_ns + margin
+                began, self._read_for_ns = self._now(), view.span_ns
+                # Counters come fast. Then records take their place, unless they are too many.
                 try:
-                    line, index = await asyncio.to_thread(
-                        self._read_now, wanted[0] - margin, wanted[1] + margin
-                    )
+                    if not self._shows_span():
+                        await self._read_span(span, _FIRST_RECORDS)
+                    if self._line is None or self._line.counted or not self._is_covered():
+                        await self._read_span(span, None)
                 except TooManyRecordsError as error:
                     # The margins make the span twice as long as the visible one.
                     view.shorten(min(error.span_ns, view.span_ns) // 2)
@@ -152,12 +174,21 @@ class TimeScreen(ListScreen):
                     continue
                 ended = self._now()
                 self._next_at = ended + _RARER * (ended - began)
-                self._line, self._index = line, index
-                self.draw()
                 if self._is_covered():
                     break
         finally:
+            bar.stop()
             self._is_reading = False
+        self.draw()
+
+    def _shows_span(self) -> bool:
+        """Whether some of the visible part is on the screen."""
+        line, view = self._line, self._view
+        return line is not None and line.from_ns < view.to_ns and view.from_ns < line.to_ns
+
+    async def _read_span(self, span: tuple[int, int], most: int | None) -> None:
+        """Read a span with at most so many records, and draw it."""
+        self._line, self._index = await asyncio.to_thread(self._read_now, span, most)
         self.draw()
 
     # Drawing
@@ -166,21 +197,35 @@ class TimeScreen(ListScreen):
         """Draw all, with what was read."""
         if not self.is_mounted or not self.size.width:
             return
-        width = self.size.width
-        if self._line is None or self._index is None:
-            self.first_line.show((((" reading …", "label"),),))
+        self._show_position()
+        if self._line is None or self._index is None or self._is_behind(self._line):
             return
-        process = self._line.snapshot.process
-        self.first_line.show(
+        self.draw_body(self._line, self._index, self.window)
+
+    def _is_behind(self, line: TimeLine) -> bool:
+        """Whether the newest moment, which the view follows, is still being read.
+
+        Until then the former picture stays. An empty one would deny the waits of that moment.
+        """
+        follows = self._is_reading and self._view.follows
+        return follows and not line.from_ns <= self._view.at_ns <= line.to_ns
+
+    def _show_position(self) -> None:
+        """Show what is visible, and how far the reading is."""
+        process = self._line.snapshot.process if self._line is not None else None
+        self.status_row.show(
             (
                 position_line(
-                    self.WHAT, f"{process.comm} {process.pid}", self._view,
-                    self.window.count, width, is_over=self._is_over(),
-                    is_reading=self._is_reading and not self._is_covered(),
+                    self.WHAT,
+                    f"{process.comm} {process.pid}" if process is not None else "",
+                    self._view,
+                    self.window.count,
+                    self.status_row.room(self.size.width),
+                    is_over=self._is_over(),
+                    read_part=self._read_part if self._is_reading else None,
                 ),
             )
-        )  # fmt: skip
-        self.draw_body(self._line, self._index, self.window)
+        )
 
     def on_resize(self, _: events.Resize) -> None:
         """Draw for the new size."""
@@ -214,26 +259,28 @@ class TimeScreen(ListScreen):
 
     def action_pan(self, halves: int) -> None:
         """Go half a screen earlier or later."""
-        self.take_bounds()
-        self._view.pan(halves)
-        self.refresh_view()
+        self._change(lambda view: view.pan(halves), _NO_NEWER if halves > 0 else _NO_OLDER)
 
     def action_zoom(self, steps: int) -> None:
         """Show less or more time."""
-        self.take_bounds()
-        self._view.zoom(steps)
-        self.refresh_view()
+        self._change(lambda view: view.zoom(steps), _FINEST if steps > 0 else _WHOLE)
 
     def action_whole(self) -> None:
         """Show all that is kept."""
-        self.take_bounds()
-        self._view.whole()
-        self.refresh_view()
+        self._change(TimeView.whole, _WHOLE)
 
     def action_edge(self, direction: int) -> None:
         """Go to the oldest moment, or to now."""
+        reason = _NO_NEWER if direction > 0 else _NO_OLDER
+        self._change(lambda view: view.to_edge(direction), reason)
+
+    def _change(self, change: Callable[[TimeView], None], reason: str) -> None:
+        """Change the visible span; where nothing changes, say the ``reason``."""
         self.take_bounds()
-        self._view.to_edge(direction)
+        before = self._view.from_ns, self._view.to_ns, self._view.at_ns
+        change(self._view)
+        if before == (self._view.from_ns, self._view.to_ns, self._view.at_ns):
+            self.show_message(reason)
         self.refresh_view()
 
     def go_to_other(self) -> None:

@@ -19,6 +19,7 @@ from locktop.tui.screen_actions import TIMELINE
 from locktop.tui.screens.time_screen import OpenedPast, TimeScreen
 from locktop.tui.views.styled_line import line_text
 from locktop.tui.views.timeline import (
+    COUNTED,
     SIGNS,
     LaneView,
     arrow_marks,
@@ -76,7 +77,8 @@ class TimelineScreen(TimeScreen):
         view = LaneView(window, letters, self._shows_letters, marks, self._cells)
         cursor = window.cell_at(self._view.at_ns)
         self._lanes.cell = cursor
-        self._lanes.set_heads("Threads", line_text(SIGNS), axis_line(window, cursor, line.notables))
+        axis = axis_line(window, cursor, line.notables, line.counted)
+        self._lanes.set_heads("Threads", line_text(SIGNS), axis)
         by_tid = self._by_tid
         self._lanes.show(order, lambda tid: lane_line(by_tid[tid], index.thread_name(tid), view))
         self._draw_cell(lane, wait, woken_by, woke, index, window)
@@ -94,7 +96,11 @@ class TimelineScreen(TimeScreen):
         ):
             return False
         active = (LaneState.WAITING, LaneState.HOLDING)
-        return self._shows_idle or any(span.state in active for span in lane.spans)
+        return (
+            self._shows_idle
+            or any(span.state in active for span in lane.spans)
+            or any(state in active for span in lane.counted for state, _ in span.sums)
+        )
 
     def _draw_cell(
         self,
@@ -112,7 +118,8 @@ class TimelineScreen(TimeScreen):
         self._cell.set_heads("Cursor", index.thread_name(lane.tid))
         lines = [cell_line(lane, self._view, window, index)]
         holders = holder_sentences(wait, self._line, index) if wait and self._line else ()
-        lines += wait_lines(wait, holders, woken_by, woke, index)
+        is_counted = any(s.from_ns <= self._view.at_ns <= s.to_ns for s in lane.counted)
+        lines += wait_lines(wait, holders, woken_by, woke, index, is_counted=is_counted)
         self._cell.show((lane.tid, self._view.at_ns), lines)
 
     def _wait(self, lane: Lane, window: Window) -> TimedWait | None:
@@ -178,7 +185,10 @@ class TimelineScreen(TimeScreen):
         at_ns = self._view.at_ns
         event = event_after(all_events, at_ns) if direction > 0 else event_before(all_events, at_ns)
         if event is None:
-            self.show_message(f"No wait {'after' if direction > 0 else 'before'} this.")
+            where = "after" if direction > 0 else "before"
+            is_counted = self._line is not None and bool(self._line.counted)
+            said = f"No single wait is known {where} this: below {COUNTED} are sums; + zooms in."
+            self.show_message(said if is_counted else f"No wait {where} this.")
             return
         self._view.go_to(event.time_ns)
         self.refresh_view()
@@ -260,6 +270,10 @@ def _notes(line: TimeLine | None) -> tuple[str, ...]:
         "Any wait for a lock is visible: a cell with one shows ▁ at least.",
         "Runs and sleeps are known from the snapshots alone.",
     ]
+    if line is not None and line.counted:
+        notes.append(
+            "Below ┄ there were too many waits to read: their sums are exact, from counters."
+        )
     if line is not None and line.is_sampled:
         notes.append("All waits are estimates: each is as exact as the snapshots lie close.")
     if line is not None and line.snapshot.level == "contended":

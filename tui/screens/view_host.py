@@ -21,7 +21,7 @@ class Below(NamedTuple):
     """The parts of the monitor that the screen above uses."""
 
     status: StatusLine  # the second line, for a width
-    flags: Callable[[], Line]  # the right end of the first line
+    flags: Callable[[], Line]  # the right end of the second line
     pause: Callable[[], None]
     travel: PastTravel
     #: The user is back, with the moment that he chose, or None; and goes on to a view, or "".

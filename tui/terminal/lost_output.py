@@ -6,7 +6,10 @@ import contextlib
 import errno
 import os
 import stat
+import sys
 from typing import IO, Any
+
+from locktop.tui.exit_status import EXIT_WRONG
 
 
 def discard(stream: IO[Any]) -> None:
@@ -36,3 +39,12 @@ def is_lost_terminal(error: OSError, stream: IO[Any]) -> bool:
         return stat.S_ISCHR(os.fstat(stream.fileno()).st_mode)
     except (OSError, ValueError):
         return False
+
+
+def complain(message: str) -> int:
+    """Print a message on the standard error; return the exit status for wrong use."""
+    try:
+        print(f"locktop: {message}", file=sys.stderr, flush=True)
+    except OSError:
+        discard(sys.stderr)
+    return EXIT_WRONG

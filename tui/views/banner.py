@@ -20,17 +20,23 @@ from locktop.collector.render.words.wrap import wrapped
 from locktop.tui.views.cells import lasting
 from locktop.tui.views.headline import headline, waiting_line
 from locktop.tui.views.past_alerts import NO_ALERTS, PastAlerts
-from locktop.tui.views.shorten import location_in, middle
+from locktop.tui.views.shorten import location_in, lock_name_in
 from locktop.tui.views.styled_line import Line, cut, make_line
 
 #: A name in fewer cells cannot be recognized.
 _MIN_NAME = 8
+#: Cells of the beginning and the end of two locations that can be recognized.
+_MIN_LOCATIONS = len(", at  ()") + 2 * _MIN_NAME
 #: Lines about the units of a semaphore.
 _MAX_TAKEN = 2
 
 
 def top_lines(
-    index: SnapshotIndex, stale: str, size: Size, past: PastAlerts = NO_ALERTS
+    index: SnapshotIndex,
+    stale: str,
+    size: Size,
+    past: PastAlerts = NO_ALERTS,
+    reason: str = "",
 ) -> tuple[Line, ...]:
     """The lines below the first one: the deadlock, or what matters most.
 
@@ -39,13 +45,20 @@ def top_lines(
         stale: the reason that no newer snapshot comes; "" while they come.
         size: the cells of the screen.
         past: the alerts that a calm moment tells of.
+        reason: the text of the alert or mark that the user jumped to; "" for none.
     """
     max_lines = max(3, size.height // 5)
     lines = banner(index, max_lines, size.width) or (headline(index, size.width, past),)
+    if reason:
+        lines = (cut(make_line((f" {reason}", "waiting")), size.width), *lines)
     if not stale:
         return lines
     is_empty = not index.snapshot.process.pid
     return (waiting_line(stale, size.width), *(() if is_empty else lines))
+
+
+#: Fewer words before a holder than SHORTLY has.
+_NARROW = {BlockReason.HELD: "of", BlockReason.PROBABLY_HELD: "probably of"}
 
 
 def banner(index: SnapshotIndex, max_lines: int, width: int) -> tuple[Line, ...]:
@@ -61,7 +74,7 @@ def banner(index: SnapshotIndex, max_lines: int, width: int) -> tuple[Line, ...]
     if not deadlocks:
         hang_lines = _hang(index, max_lines - len(taken), width)
         return (*hang_lines, *taken) if hang_lines else ()
-    lines = [_title(index, deadlocks), *taken]
+    lines = [cut(_title(index, deadlocks), width), *taken]
     # A thread that waits for a semaphore and took a unit of it is named among the takers.
     edges = [
         edge
@@ -146,6 +159,9 @@ def _title(index: SnapshotIndex, deadlocks: Sequence[Deadlock]) -> Line:
         whom = " or ".join(index.lock_name(lock.id) for lock in semaphores)
     wait = f"{count} threads wait" if count > 1 else "1 thread waits"
     word = "DEADLOCK" if certain else "POSSIBLE DEADLOCK"
+    hung = index.snapshot.hang
+    if not certain and hung is not None and hung.certain:
+        word = f"HANG, {word}"
     what = f"{len(counted)} {word}S, the oldest" if len(counted) > 1 else word
     oldest = max(counted, key=lambda deadlock: deadlock.since_s)
     since = lasting(oldest.since_s, oldest.is_lower_bound)
@@ -175,13 +191,16 @@ def _full_text(
 def _brief_line(index: SnapshotIndex, edge: DeadlockEdge, width: int) -> Line:
     """Thread, lock and holder always, then as much of both source locations as fits."""
     thread, lock = index.thread_name(edge.tid), index.lock_name(edge.waits_for)
-    holder = _holder(index, edge, "of" if edge.reason is BlockReason.HELD else SHORTLY[edge.reason])
+    holder = _holder(index, edge, _NARROW.get(edge.reason) or SHORTLY[edge.reason])
     frame, site = _waits_at(index, edge), index.snapshot.sites.get(edge.site)
     room = width - cell_len(f" {thread} wants  {holder}")
-    # A long name leaves half of the room to the locations, and still shows both its ends.
-    room = max(_MIN_NAME, room // 2, room - cell_len(_locations(frame, site, width)))
-    text = f" {thread} wants {middle(lock, room)} {holder}"
-    return make_line((text + _locations(frame, site, width - cell_len(text)), "alert"))
+    # A long name leaves half of the room to the locations, and no less than both lines need.
+    wanted = cell_len(_locations(frame, site, width))
+    least = min(wanted, _MIN_LOCATIONS)
+    room = max(_MIN_NAME, min(max(room // 2, room - wanted), room - least))
+    text = f" {thread} wants {lock_name_in(lock, room)} {holder}"
+    line = make_line((text + _locations(frame, site, width - cell_len(text)), "alert"))
+    return cut(line, width)
 
 
 def _holder(index: SnapshotIndex, edge: DeadlockEdge, how: str) -> str:

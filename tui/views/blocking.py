@@ -8,16 +8,24 @@ from collections.abc import Iterator
 from rich.cells import cell_len
 
 from locktop.collector.model import BlockingRoot, BlockingWaiter, Held, RootKind
-from locktop.collector.render.words import activity, blocking, unit_takers
+from locktop.collector.render.words import (
+    activity,
+    blocking,
+    likely_holder,
+    probable_holder,
+    readers,
+    unit_takers,
+)
 from locktop.collector.render.words.blocking import BlockingRow
 from locktop.collector.render.words.lock_kind import kind_word
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
+from locktop.collector.render.words.source_location import short_location
 from locktop.tui.views import row_groups
-from locktop.tui.views.cells import counted, duration, fit_right, lasting
+from locktop.tui.views.cells import counted, duration, fit_right, held_text, lasting
 from locktop.tui.views.detail_parts import labelled
 from locktop.tui.views.lock_list import holder_activity_span
-from locktop.tui.views.shorten import fit_middle, location_in
-from locktop.tui.views.styled_line import Line, Span, make_line
+from locktop.tui.views.shorten import fit_location, fit_middle
+from locktop.tui.views.styled_line import FOLD_MARKS, Line, Span, make_line
 from locktop.tui.views.table import Cell, Column
 from locktop.tui.views.thread_list import state_word
 
@@ -27,7 +35,6 @@ WIDE = 140
 #: No deeper indentation, so that a name always has room.
 _DEEPEST = 10
 _INDENT = "  "
-_MARKS = ("▸ ", "▾ ")  # closed, open
 _TREE = re.compile(r"^( *)(.*)$", re.DOTALL)
 
 
@@ -36,7 +43,7 @@ def mark(index: SnapshotIndex, row: BlockingRow) -> Cell:
     tids = row.root.tids if row.root is not None else [waiter.tid for waiter in row.waiters]
     if not index.stuck_threads.isdisjoint(tids):
         return "!", "stuck"
-    return ("*", "waiting") if row.root is not None else (" ", "text")
+    return ("*", "waiting") if row.root is not None or row.roots else (" ", "text")
 
 
 def columns(index: SnapshotIndex) -> tuple[Column[BlockingRow], ...]:
@@ -51,7 +58,7 @@ def columns(index: SnapshotIndex) -> tuple[Column[BlockingRow], ...]:
         Column("WAIT/s", 6, _wait, fit_right),
         Column("ALSO HELD BY", 12, lambda row: _others(index, row), fit_middle, 1, 24),
         Column("NOW", 20, lambda row: _now(index, row), grow=4, limit=44, from_width=WIDE),
-        Column("AT", _AT_WIDTH, lambda row: _location_cell(index, row), grow=4, from_width=WIDE),
+        Column("AT", _AT_WIDTH, lambda row: _location_cell(index, row), fit_location, 4, 0, WIDE),
     )
 
 
@@ -60,7 +67,7 @@ def about_line(index: SnapshotIndex, root: BlockingRoot) -> Line:
     held = _longest_held(index, root)
     spans: list[Span | str] = ["    "]
     if held is not None and held.duration_s is not None:
-        spans.append(f"held {duration(held.duration_s)}")
+        spans.append(f"held {held_text(held)}")
     if held is not None and held.site:
         spans += [" at " if len(spans) > 1 else "taken at ", (index.site(held.site), "where")]
     words, style = now_span(index, root)
@@ -109,7 +116,7 @@ def now_span(index: SnapshotIndex, root: BlockingRoot) -> Span:
     """The activity of a root, in a few words; "" where that is not known."""
     if root.kind is RootKind.LOCK:
         taken = unit_takers.phrase(index, root.lock)
-        return (taken, "holder") if taken else ("its holder is not known", "dim")
+        return (taken, "holder") if taken else (_unknown_holder(index, root), "dim")
     if root.kind is RootKind.CYCLE:
         many = len(root.tids) > 1
         return ("wait for each other" if many else "waits for itself"), "stuck"
@@ -129,6 +136,18 @@ def now_span(index: SnapshotIndex, root: BlockingRoot) -> Span:
     return state_word(index, thread), "text"
 
 
+def _unknown_holder(index: SnapshotIndex, root: BlockingRoot) -> str:
+    lock = index.locks.get(root.lock)
+    if lock is not None and (names := index.probable_holders(lock)):
+        return probable_holder.phrase(lock, names, index.snapshot.sites)
+    likely = likely_holder.find(index.snapshot, lock) if lock is not None else None
+    if held := readers.phrase(lock):
+        return f"held by {held}"
+    if likely is None:
+        return "its holder is not known"
+    return f"holder not known{likely_holder.phrase(likely, index.thread_name(likely.tid))}"
+
+
 def root_name(index: SnapshotIndex, root: BlockingRoot) -> str:
     """The name of a root: that of its thread, of the lock, or of the threads of a cycle."""
     if root.kind is RootKind.LOCK:
@@ -144,10 +163,12 @@ def root_name(index: SnapshotIndex, root: BlockingRoot) -> str:
 def _name(index: SnapshotIndex, row: BlockingRow) -> Cell:
     if row.left_out:
         return f"{_indent(row)}{_INDENT}and {row.left_out} more", "dim"
-    before = _indent(row) + (_INDENT if row.is_open is None else _MARKS[row.is_open])
+    before = _indent(row) + (_INDENT if row.is_open is None else FOLD_MARKS[row.is_open])
     if row.root is not None:
         style = "stuck" if row.root.kind is RootKind.CYCLE else "holder"
         return before + root_name(index, row.root), style
+    if row.roots:
+        return f"{before}{row.name}  {len(row.roots)} locks", "holder"
     if row.name:
         return f"{before}{row.name}  {counted(len(row.waiters), 'thread')}", "strong"
     tid = row.waiters[0].tid
@@ -176,6 +197,8 @@ def _lock(index: SnapshotIndex, row: BlockingRow) -> Cell:
     if row.root is not None:
         more = f" +{len(row.root.locks) - 1}" if len(row.root.locks) > 1 else ""
         return index.lock_name(row.root.lock) + more, "strong"
+    if row.roots:
+        return row.name, "strong"
     return (index.lock_name(row.waiters[0].lock) if row.waiters else ""), "waiting"
 
 
@@ -189,7 +212,7 @@ def _since(index: SnapshotIndex, row: BlockingRow) -> Cell:
     """How long a root holds the lock, or a thread waits."""
     if row.root is not None:
         held = _longest_held(index, row.root)
-        return (duration(held.duration_s) if held is not None else "-"), "text"
+        return held_text(held), "text"
     threads = [index.threads[waiter.tid] for waiter in row.waiters if waiter.tid in index.threads]
     waits = [thread.waiting_for for thread in threads]
     longest = max(
@@ -202,6 +225,8 @@ def _since(index: SnapshotIndex, row: BlockingRow) -> Cell:
 
 
 def _behind(row: BlockingRow) -> Cell:
+    if row.roots:
+        return str(sum(root.behind.threads for root in row.roots)), "waiting"
     if row.left_out or row.name:
         return "", "dim"
     threads = row.root.behind.threads if row.root else row.waiters[0].behind.threads
@@ -209,6 +234,8 @@ def _behind(row: BlockingRow) -> Cell:
 
 
 def _wait(row: BlockingRow) -> Cell:
+    if row.roots:
+        return duration(sum(root.behind.wait for root in row.roots)), "waiting"
     if row.left_out or row.name:
         return "", "dim"
     behind = row.root.behind if row.root else row.waiters[0].behind
@@ -228,7 +255,8 @@ def _common_others(waiters: tuple[BlockingWaiter, ...]) -> tuple[int, ...]:
 
 
 def _now(index: SnapshotIndex, row: BlockingRow) -> Cell:
-    return now_span(index, row.root) if row.root is not None else ("", "text")
+    root = row.root or (row.roots[0] if row.roots else None)
+    return now_span(index, root) if root is not None else ("", "text")
 
 
 def _location_cell(index: SnapshotIndex, row: BlockingRow) -> Cell:
@@ -239,7 +267,7 @@ def _location_cell(index: SnapshotIndex, row: BlockingRow) -> Cell:
     else:
         waiting = index.threads.get(row.waiters[0].tid) if row.waiters else None
         frame = index.wait_frame(waiting) if waiting is not None else None
-    return (location_in(frame, _AT_WIDTH) if frame is not None else ""), "where"
+    return (short_location(frame) if frame is not None else ""), "where"
 
 
 def _longest_held(index: SnapshotIndex, root: BlockingRoot) -> Held | None:

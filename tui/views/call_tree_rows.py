@@ -18,7 +18,7 @@ from locktop.collector.render.profiles.call_tree import (
 from locktop.collector.render.profiles.profile import Profile, Weight, WeightUnit
 from locktop.tui.views.call_tree import HOT, Row
 from locktop.tui.views.cells import bar, count, duration, fit_right, percent
-from locktop.tui.views.shorten import fit_middle, strip_arguments
+from locktop.tui.views.shorten import fit_location, fit_middle, strip_arguments
 from locktop.tui.views.styled_line import Line, Span, cut, line_text, make_line
 from locktop.tui.views.table import Cell, Column
 
@@ -170,7 +170,7 @@ def wing_columns(butterfly: Butterfly, weight: Weight) -> tuple[Column[WingRow],
     return (
         Column("OF IT", _BAR + 5, share),
         Column("IN ALL", _FIGURE, value, fitting=fit_right),
-        Column("FUNCTION", 20, _wing_name, fitting=fit_middle, grow=1),
+        Column("FUNCTION", 20, _wing_name, fitting=fit_location, grow=1),
     )
 
 

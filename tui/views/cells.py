@@ -9,25 +9,14 @@ from functools import partial
 
 from rich.cells import cell_len, set_cell_size
 
+from locktop.collector.model import Held
 from locktop.collector.render.words import units
-from locktop.collector.render.words.plot import bar, sparkline
-from locktop.collector.render.words.units import clock, count, counted, exact
-
-__all__ = [
-    "bar",
-    "clock",
-    "count",
-    "counted",
-    "duration",
-    "exact",
-    "fit",
-    "fit_right",
-    "lasting",
-    "percent",
-    "plain",
-    "size",
-    "sparkline",
-]
+from locktop.collector.render.words.plot import bar as bar
+from locktop.collector.render.words.plot import sparkline as sparkline
+from locktop.collector.render.words.units import clock as clock
+from locktop.collector.render.words.units import count as count
+from locktop.collector.render.words.units import counted as counted
+from locktop.collector.render.words.units import exact as exact
 
 #: Figures of a snapshot's recent waits, and cells of their line.
 PARTS_OF_LAST_MINUTE = 12
@@ -71,3 +60,10 @@ def fit_name(name: str, width: int) -> str:
 def fit_right(text: str, width: int) -> str:
     """``text`` in exactly ``width`` cells, aligned to the right."""
     return text.rjust(width) if len(text) <= width else fit(text, width)
+
+
+def held_text(held: Held | None) -> str:
+    """How long a lock has been held, in a cell: "1.23s", ">1.23s", "-" if it is not known."""
+    if held is None or held.duration_s is None:
+        return "-"
+    return lasting(held.duration_s, held.is_lower_bound)

@@ -9,17 +9,21 @@ from locktop.collector.render.words.lock_kind import kind_word
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.views.cells import bar, counted, duration, exact, percent
 from locktop.tui.views.detail_parts import blank, heading, labelled, latest_events
+from locktop.tui.views.findings import pattern_findings
 from locktop.tui.views.histogram import histogram_lines
-from locktop.tui.views.lock_details import blamed, figures, has_holder, waited_here
+from locktop.tui.views.lock_details import blamed, figures, has_holder, longest_hold, waited_here
 from locktop.tui.views.styled_line import Line, Span, make_line
+from locktop.tui.views.subject_graphs import LastMinutes, lock_graphs
 
 _MAX_NAMED = 3
 _WORST = 5
 _BAR = 10
 
 
-def class_details(index: SnapshotIndex, lock_class: LockClass) -> Iterator[Line]:
-    """The lines of the details panel for a class."""
+def class_details(
+    index: SnapshotIndex, lock_class: LockClass, minutes: LastMinutes | None = None
+) -> Iterator[Line]:
+    """The lines of the details panel for a class; ``minutes``: for the graphs."""
     locks, ids = index.members(lock_class), frozenset(lock_class.locks)
     destroyed = f", {exact(lock_class.destroyed)} of them destroyed" if lock_class.destroyed else ""
     yield make_line(
@@ -29,6 +33,7 @@ def class_details(index: SnapshotIndex, lock_class: LockClass) -> Iterator[Line]
         ("  Right", "key"),
         (" shows them", "dim"),
     )
+    yield from pattern_findings(index, ids)
     if any(map(has_holder, locks)):
         held = sum(bool(lock.holders) for lock in locks)
         # Where threads wait, some thread holds the lock, also if it is not known.
@@ -36,11 +41,14 @@ def class_details(index: SnapshotIndex, lock_class: LockClass) -> Iterator[Line]
         yield labelled("held by", *_these(hidden, held, lock_class.holders, index, "holder"))
     waited = sum(bool(lock.waiters) for lock in locks)
     yield labelled("waiters", *_these(index.dormant, waited, lock_class.waiters, index, "strong"))
+    yield from lock_graphs(minutes, ids)
     yield from figures(index, lock_class, ids)
     yield from _spread(index, lock_class, locks)
-    yield from blamed(index, index.class_blame(lock_class))
-    yield from histogram_lines("Waits", lock_class.wait_histogram, lock_class.wait_max_s)
-    yield from histogram_lines("Timed holds", lock_class.hold_histogram, lock_class.hold_max_s)
+    yield from blamed(index, index.class_blame(lock_class), lock_class.kind)
+    wait_max_s, hold_max_s = lock_class.wait_max_s, lock_class.hold_max_s
+    waits, is_held = bool(waited), longest_hold(index, lock_class, ids) is not None
+    yield from histogram_lines("Waits", lock_class.wait_histogram, wait_max_s, waits)
+    yield from histogram_lines("Timed holds", lock_class.hold_histogram, hold_max_s, is_held)
     yield from waited_here(index, index.class_wait_stacks(lock_class))
     events = [event for event in index.snapshot.events if event.lock in ids]
     yield from latest_events(index, events, show_lock=False)

@@ -7,15 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from locktop.collector.model import DeadlockReport, Member
+from locktop.collector.model import BlockReason, DeadlockReport, Member
 from locktop.collector.render.words import deadlock as words
+from locktop.collector.render.words import unit_takers
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.collector.render.words.source_location import short_location
 from locktop.collector.render.words.units import lasting
 from locktop.tui.views.detail_parts import blank, heading, labelled, stack_of
+from locktop.tui.views.findings import advice_line
 from locktop.tui.views.styled_line import Line, make_line
 
 _MAX_BEHIND = 50
+#: Threads of the first lines. The other threads have sections only.
+_MAX_SUMMED = 3
 
 
 def deadlock_details(
@@ -32,7 +36,7 @@ def _deadlock(index: SnapshotIndex, report: DeadlockReport) -> Iterator[Line]:
     yield make_line((f" {what}", "stuck"), f":{rest}")
     if report.doubt:
         yield make_line(" not certain: ", report.doubt)
-    yield make_line(" ", (words.circle(report, " → "), "strong"))
+    yield from _summary(index, report)
     for member in report.circle:
         yield blank()
         yield from _member(index, report, member)
@@ -42,6 +46,35 @@ def _deadlock(index: SnapshotIndex, report: DeadlockReport) -> Iterator[Line]:
         yield from _followers(report)
     yield from _section("What would avoid it", words.avoiding(report))
     yield from _section("What to do now", words.to_do(report))
+
+
+def _summary(index: SnapshotIndex, report: DeadlockReport) -> Iterator[Line]:
+    """The answer before the stacks: the waits with their locations, and the advice."""
+    first = report.circle[0].waits_for.id
+    if report.waiters and (taken := unit_takers.phrase(index, first)):
+        yield labelled("units", (taken, "holder"))
+    elif len(report.circle) > _MAX_SUMMED:
+        yield make_line(" ", (words.circle(report, " → "), "strong"))
+    for member in () if report.waiters else report.circle[:_MAX_SUMMED]:
+        whose = words.whose(report, member)
+        where = (" in ", (short_location(member.at), "where")) if member.at is not None else ()
+        yield make_line(
+            (f" {member.name or member.tid}", "stuck"),
+            " waits",
+            *where,
+            " for ",
+            (words.waits_for(report, member), "strong"),
+            (f", {whose}" if whose else "", "holder"),
+            *_taken_at(member),
+        )
+    yield advice_line(words.advice(report))
+    if report.certain and not report.ended:
+        yield labelled(
+            "now",
+            "No thread of it goes on. ",
+            ("w", "key"),
+            " saves a snapshot; then end the process.",
+        )
 
 
 def _member(index: SnapshotIndex, report: DeadlockReport, member: Member) -> Iterator[Line]:
@@ -70,7 +103,9 @@ def _member(index: SnapshotIndex, report: DeadlockReport, member: Member) -> Ite
 
 def _taken_at(member: Member) -> Iterator[str | tuple[str, str]]:
     if member.taken_at is not None:
-        yield from (", taken in ", (short_location(member.taken_at), "where"))
+        is_probable = member.reason is BlockReason.PROBABLY_HELD
+        verb = "which goes on to release it in" if is_probable else "taken in"
+        yield from (f", {verb} ", (short_location(member.taken_at), "where"))
 
 
 def _followers(report: DeadlockReport) -> Iterator[Line]:

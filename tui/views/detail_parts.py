@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby, islice
 
 from locktop.collector.model import Event, Frame
-from locktop.collector.render.words.foreign_code import owner_of
+from locktop.collector.render.words.foreign_code import owner_of, python_frame
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.collector.render.words.source_location import file_and_line, short_location
-from locktop.tui.views.cells import duration, sparkline
+from locktop.tui.views.cells import duration
+from locktop.tui.views.former_holder import seconds_since_end
 from locktop.tui.views.styled_line import FoldedLines, Line, Span, make_line
 
 LABEL_WIDTH = 11
@@ -30,33 +31,27 @@ def heading(text: str, *more: Span | str) -> Line:
     return make_line((f" {text}", "title"), *more)
 
 
-def last_minute(parts: Sequence[float]) -> Iterator[Line]:
-    """The waiting of the last minute, if there was any. ``parts``: as in Snapshot."""
-    if any(parts):
-        text = f"  {duration(sum(parts))} waited, in parts of 5 s"
-        yield labelled("last min", (sparkline(parts), "waiting"), text)
-
-
 def blank() -> Line:
     """An empty line."""
     return ()
 
 
 def stack_of(index: SnapshotIndex, stack_id: int, site: int) -> Iterator[Line]:
-    """A stack, innermost frame first, one line each, or what is known in place of it.
-
-    Several frames in a row that the program did not write are one line, which has them inside.
-    """
+    """A stack, innermost frame first, one line each, or what is known in place of it."""
     frames = index.stack(stack_id)
     if frames:
-        yield from _fold(index, frames)
+        yield from frame_lines(index, frames)
     elif site:
         yield make_line("    ", (index.site(site), "where"), ("  (no stack at this level)", "dim"))
     else:
         yield make_line(("    no stack is known", "dim"))
 
 
-def _fold(index: SnapshotIndex, frames: Sequence[Frame]) -> Iterator[Line]:
+def frame_lines(index: SnapshotIndex, frames: Sequence[Frame]) -> Iterator[Line]:
+    """Frames, one line each.
+
+    Several in a row that the program did not write are one line, which has them inside.
+    """
     numbered = list(enumerate(frames))
     with_source = set(islice(_source_numbers(index, numbered), _MAX_SOURCES))
     runs = [
@@ -106,6 +101,12 @@ def _frame_line(number: int, frame: Frame) -> Line:
     return make_line(before, function, (" " + file_and_line(frame), "where"), inlined)
 
 
+def program_location(index: SnapshotIndex, stack_id: int) -> str:
+    """Where the program is in a stack: of a Python program the function in Python, "" unknown."""
+    frame = python_frame(index.stack(stack_id))
+    return short_location(frame) if frame is not None else index.stack_top(stack_id)
+
+
 def latest_events(index: SnapshotIndex, events: Sequence[Event], show_lock: bool) -> Iterator[Line]:
     """The latest events of a lock, or with ``show_lock`` of a thread, one line each.
 
@@ -126,9 +127,8 @@ def _has_waited(event: Event) -> bool:
 
 def _event(index: SnapshotIndex, event: Event, show_lock: bool) -> Line:
     what = index.lock_name(event.lock) if show_lock else index.thread_name(event.tid)
-    over_s = event.ago_s - event.wait_s - (event.hold_s or 0.0)
     spans: list[Span | str] = [
-        (f"  {duration(over_s):>6} ago ", "dim"),
+        (f"  {duration(seconds_since_end(event)):>6} ago ", "dim"),
         (what, "strong"),
         f" waited {duration(event.wait_s)}" if _has_waited(event) else " did not wait",
     ]

@@ -6,9 +6,15 @@ from collections.abc import Iterator
 
 from locktop.collector.model import ThreadGroup
 from locktop.collector.render.words.lock_kind import kind_word
-from locktop.collector.render.words.snapshot_index import LONG_WAIT_S, SnapshotIndex
+from locktop.collector.render.words.snapshot_index import (
+    LONG_WAIT_S,
+    SnapshotIndex,
+    is_stuck_waiting,
+)
 from locktop.tui.views.cells import duration, exact, lasting, percent
 from locktop.tui.views.detail_parts import blank, heading, labelled, stack_of
+from locktop.tui.views.findings import thread_findings
+from locktop.tui.views.lock_details import still_wait
 from locktop.tui.views.styled_line import Line, Span, make_line
 from locktop.tui.views.thread_details import does_now, rule_line
 from locktop.tui.views.thread_list import contention_wait, row_time, states_word
@@ -25,13 +31,18 @@ def group_details(index: SnapshotIndex, group: ThreadGroup) -> Iterator[Line]:
         f"  {exact(len(group.threads))} threads",
         f"  {states_word(index, group)}",
     )
+    yield from thread_findings(index, group.first)
     yield from _waits(index, group)
     if group.wait is not None:
         yield from stack_of(index, group.wait.stack, group.wait.site)
     observed = next((thread for thread in group.threads if thread.now is not None), None)
     if observed is not None and observed.now is not None:
-        yield labelled("one of them", index.thread_name(observed.tid), (f"  {observed.tid}", "dim"))
-        yield from does_now(index, observed.now)
+        yield labelled(
+            "one of them ", index.thread_name(observed.tid), (f"  {observed.tid}", "dim")
+        )
+        yield does_now(index, observed.now)
+        if observed.now.stack:
+            yield from stack_of(index, observed.now.stack, 0)
     yield from _figures(index, group)
     yield from _threads(index, group)
 
@@ -63,7 +74,9 @@ def _figures(index: SnapshotIndex, group: ThreadGroup) -> Iterator[Line]:
     yield labelled("waited", f"{duration(waited)} for locks, all together")
     if group.acquisitions is not None:
         counts = f"{exact(group.acquisitions)}, contended {exact(group.contended)}"
-        yield labelled("acquired", counts)
+        waiting = sum(map(is_stuck_waiting, threads))
+        more = f", {still_wait(waiting)}" if waiting else ""
+        yield labelled("acquired", counts, (more, "waiting"))
     yield labelled(
         "lately",
         f"lock wait {index.waited(percent(share))} each, "

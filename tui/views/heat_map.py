@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from msgspec import Struct
 
-from locktop.collector.model import Lane, Window
+from locktop.collector.analysis.timeline import counted_parts
+from locktop.collector.model import CountedSpan, LaneState, TimeLine, Window
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
-from locktop.collector.render.words.timeline import SHADES, axis, shade, time_of_day
-from locktop.tui.views.cells import duration, fit_name
+from locktop.collector.render.words.timeline import SHADES, shade, time_of_day
+from locktop.collector.render.words.units import counted
+from locktop.tui.views.cells import duration
+from locktop.tui.views.row_groups import fit_label
 from locktop.tui.views.styled_line import Line, Span, cut, make_line
-from locktop.tui.views.timeline import CELLS_FROM
+from locktop.tui.views.timeline import CELLS_FROM, counted_axis
 
 _WAIT_WIDTH = 6
 _MAX_CALLERS = 12
+#: In place of a stack: sums of counters have none.
+_COUNTED_STACK = -1
+_COUNTED_SAID = "  exact sums of counters; c: callers"
 #: How many parts a second may have: the heights of a cell are 100, 50, 40 and 20 ms.
 OFFSET_ROWS = (10, 20, 25, 50)
 
@@ -24,7 +30,7 @@ class ChosenSpan(Struct, frozen=True):
 
     from_ns: int
     to_ns: int
-    lock: int = 0  # the only lock that counts; 0: all
+    locks: frozenset[int] = frozenset()  # the only locks that count; none: all
 
     @property
     def says(self) -> str:
@@ -38,33 +44,52 @@ def offset_rows(page: int) -> int:
     return max((count for count in OFFSET_ROWS if count <= page), default=OFFSET_ROWS[0])
 
 
-def heat_row(name: str, sums: Sequence[int], most: int, count: int, columns: int = 1) -> Line:
+def heat_row(
+    name: str,
+    sums: Sequence[int],
+    most: int,
+    count: int,
+    columns: int = 1,
+    fit_to: Callable[[str, int], str] = fit_label,
+) -> Line:
     """A row of densities with its sum.
 
     Args:
-        name: of the lock, the thread or the part of a second.
+        name: of the lock, the class of locks, the thread or the part of a second.
         sums: the nanoseconds waited in each cell.
         most: the largest sum of all rows.
         count: the characters of all cells together.
         columns: the characters of one cell.
+        fit_to: brings the name to a width.
     """
     signs = "".join(shade(ns / most if most else 0.0) * columns for ns in sums).ljust(count)
     whole = sum(sums)
     text = duration(whole / 1e9) if whole else "-"
     return (
-        ("  " + fit_name(name, CELLS_FROM - 3) + " ", "strong"),
+        ("  " + fit_to(name, CELLS_FROM - 3) + " ", "strong"),
         (signs, "waiting"),
         (f" {text:>{_WAIT_WIDTH}}", "text"),
     )
 
 
-def heat_axis(window: Window, cursor: int, spans: Sequence[ChosenSpan], begin: int | None) -> Line:
+def heat_axis(
+    window: Window,
+    cursor: int,
+    spans: Sequence[ChosenSpan],
+    begin: int | None,
+    counted: Sequence[CountedSpan] = (),
+) -> Line:
     """The times above the cells, the cursor, and the chosen spans as A and B."""
-    return _add_cursor(_signs(window, spans, begin), cursor)
+    return _add_cursor(_signs(window, spans, begin, counted), cursor)
 
 
-def _signs(window: Window, spans: Sequence[ChosenSpan], begin: int | None) -> str:
-    signs = list(axis(window))
+def _signs(
+    window: Window,
+    spans: Sequence[ChosenSpan],
+    begin: int | None,
+    counted: Sequence[CountedSpan] = (),
+) -> str:
+    signs = counted_axis(window, counted)
     for letter, span in zip("AB", spans, strict=False):
         if span.from_ns < window.to_ns and span.to_ns > window.from_ns:
             first, last = window.cell_at(span.from_ns), window.cell_at(span.to_ns - 1)
@@ -121,39 +146,48 @@ def spans_line(
 
 def scale(most: int) -> str:
     """Return what the densities mean: the largest sum of one cell."""
-    return f"none to most: “{SHADES}” {duration(most / 1e9)} in a cell" if most else "no waits"
+    if not most:
+        return "no waits"
+    return f"each cell “{SHADES}”: from no wait to {duration(most / 1e9)} of waits"
 
 
 class CellSum(Struct):
     """The waits of one lock with one stack in a cell."""
 
     waited_ns: int = 0
-    threads: int = 0
+    threads: int = 0  # 0: not known
 
 
 def cell_callers(
-    lanes: Sequence[Lane], from_ns: int, to_ns: int, lock: int, tid: int
+    line: TimeLine, from_ns: int, to_ns: int, locks: Collection[int], tid: int
 ) -> list[tuple[tuple[int, int], CellSum]]:
     """Return by lock and stack what was waited in a cell, the longest first.
 
     Args:
-        lanes: the threads.
+        line: the threads.
         from_ns: the begin of the cell.
         to_ns: its end.
-        lock: the only lock that counts; 0: all.
+        locks: the only locks that count; none: all.
         tid: the only thread that counts; 0: all.
     """
     sums: dict[tuple[int, int], CellSum] = {}
+    cell = Window(from_ns=from_ns, to_ns=max(to_ns, from_ns + 1), count=1)
+    lanes = [lane for lane in line.lanes if tid in (0, lane.tid)]
+    for span in [s for lane in lanes for s in lane.counted] if tid else line.counted:
+        for _, (state, lock), ns in counted_parts(span, cell):
+            if state is LaneState.WAITING and (not locks or lock in locks):
+                sums.setdefault((lock, _COUNTED_STACK), CellSum()).waited_ns += ns
     for lane in lanes:
-        if tid not in (0, lane.tid):
-            continue
         met: set[tuple[int, int]] = set()
+        in_sums = [s for s in lane.counted if s.from_ns < to_ns and s.to_ns > from_ns]
         for wait in lane.waits:
             record = wait.record
             if record.began_ns >= to_ns:
                 break
-            part = min(to_ns, record.got_ns) - max(from_ns, record.began_ns)
-            if part > 0 and not wait.idle and lock in (0, record.lock):
+            begin, end = max(from_ns, record.began_ns), min(to_ns, record.got_ns)
+            part = end - begin
+            part -= sum(max(0, min(end, s.to_ns) - max(begin, s.from_ns)) for s in in_sums)
+            if part > 0 and not wait.idle and (not locks or record.lock in locks):
                 key = record.lock, record.stack
                 entry = sums.setdefault(key, CellSum())
                 entry.waited_ns += part
@@ -173,13 +207,14 @@ def cell_lines(
     yield make_line(
         (f" {time_of_day(from_ns)} + {duration((to_ns - from_ns) / 1e9)}  ", "label"),
         (f"{duration(whole / 1e9)} waited" if whole else "nobody waited", "waiting"),
+        (_COUNTED_SAID if any(not entry.threads for _, entry in entries) else "", "label"),
     )
     for (lock, stack), entry in entries[:_MAX_CALLERS]:
+        threads = counted(entry.threads, "thread") if entry.threads else "in all"
         where = index.stack_top(stack) or "no stack known"
-        plural = "s" * (entry.threads != 1)
         yield make_line(
             f" {duration(entry.waited_ns / 1e9):>6}",
-            (f"  {entry.threads} thread{plural}  ", "label"),
-            (index.lock_name(lock), "strong"),
-            (f"  {where}", "where"),
+            (f"  {threads}  ", "label"),
+            (index.lock_name(lock) if lock else "which locks is not known", "strong"),
+            (f"  {where}" if entry.threads else "", "where"),
         )

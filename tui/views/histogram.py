@@ -42,17 +42,24 @@ def bars(histogram: Histogram) -> list[Bar]:
     ]
 
 
-def histogram_lines(what: str, histogram: Histogram | None, max_s: float | None) -> Iterator[Line]:
+def histogram_lines(
+    what: str, histogram: Histogram | None, max_s: float | None, goes_on: bool
+) -> Iterator[Line]:
     """The lines of the details panel for the lengths of ``what``, such as Waits.
 
-    ``max_s``: the longest one in seconds, None if it is not known.
+    Args:
+        what: the word for them.
+        histogram: the lengths of those that ended; None: nothing to show.
+        max_s: the longest one in seconds, None if it is not known.
+        goes_on: whether another one lasts now.
     """
     if histogram is None:
         return
     half, most = (duration(percentile_s(histogram, percent, max_s)) for percent in (50, 99))
     missing = f", {exact(histogram.left_out)} found no room" if histogram.left_out else ""
     yield blank()
-    yield heading(f"{what} by length", (f"  p50 {half}, p99 {most}{missing}", "dim"))
+    ended = " that ended" if goes_on else ""
+    yield heading(f"{what}{ended} by length", (f"  p50 {half}, p99 {most}{missing}", "dim"))
     all_bars = bars(histogram)
     highest = max(entry.count for entry in all_bars)
     for entry in all_bars:

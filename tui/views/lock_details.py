@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from itertools import islice
 
 from locktop.collector.model import (
     CONTENTION_KINDS,
-    TRAITS,
     Blame,
+    Held,
     Kind,
     Lock,
     WaitPart,
@@ -17,36 +18,61 @@ from locktop.collector.model import (
     unheld_s,
 )
 from locktop.collector.recording.past_pressure import PressurePhase
-from locktop.collector.render.words import activity, blame, elsewhere, unit_takers
-from locktop.collector.render.words.lock_kind import kind_word
-from locktop.collector.render.words.misuse import misuse_sentence
+from locktop.collector.render.words import (
+    activity,
+    blame,
+    elsewhere,
+    probable_holder,
+    readers,
+    unit_takers,
+)
+from locktop.collector.render.words.lock_kind import kind_word, signal_word
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
+from locktop.collector.render.words.source_location import short_location
 from locktop.collector.render.words.units import DURATION_WIDTH
-from locktop.tui.views.cells import count, duration, exact, lasting, percent
+from locktop.tui.extension import screen_extensions
+from locktop.tui.views.cells import count, duration, exact, held_text, lasting, percent
 from locktop.tui.views.detail_parts import (
     blank,
     heading,
     labelled,
-    last_minute,
     latest_events,
+    program_location,
     stack_of,
 )
+from locktop.tui.views.findings import lock_findings
 from locktop.tui.views.histogram import histogram_lines
-from locktop.tui.views.inside_lock import inside_details, pressure_details
 from locktop.tui.views.lock_list import LockRow, mean_hold
-from locktop.tui.views.styled_line import Line, Span, make_line
+from locktop.tui.views.styled_line import Fold, Line, Span, make_line
+from locktop.tui.views.subject_graphs import LastMinutes, lock_graphs
 from locktop.tui.views.thread_list import state_word
 from locktop.tui.views.wait_matrix import wait_matrix
 
+#: Waiters with their waits in one line, and holders by name.
 _MAX_WAITERS = 3
+_MAX_NAMED = 3
+#: Lines of threads below an open line.
+_MAX_INSIDE = 50
+#: A part of the longest time that is the same: a scan reads the two one after the other.
+_SAME = 0.999
 #: The library keeps no more of one lock.
 _MAX_STACKS = 64
 
 
 def lock_details(
-    index: SnapshotIndex, lock: Lock, phases: Sequence[PressurePhase] | None = None
+    index: SnapshotIndex,
+    lock: Lock,
+    phases: Sequence[PressurePhase] | None = None,
+    minutes: LastMinutes | None = None,
 ) -> Iterator[Line]:
-    """The lines of the details panel for ``lock``; ``phases``: see ``pressure_details``."""
+    """The lines of the details panel for a lock.
+
+    Args:
+        index: the snapshot.
+        lock: of the snapshot.
+        phases: see ``pressure_details``.
+        minutes: for the graphs; None: without.
+    """
     yield make_line(
         (f" {lock.name}", "strong"),
         f"  {kind_word(lock.kind, lock.name)}",
@@ -54,26 +80,45 @@ def lock_details(
         (f"  at {lock.address:#x}", "dim"),
         ("  destroyed" if lock.destroyed else "", "waiting"),
     )
+    yield from lock_findings(index, lock)
     yield from _holders(index, lock)
-    now = lock.holder_activity
-    if now is not None and now.stack:
-        if now.stack_age_s:
-            yield labelled("", (f"observed asleep {duration(now.stack_age_s)} ago:", "dim"))
-        yield from stack_of(index, now.stack, 0)
     yield from _waiters(index, lock)
-    yield from figures(index, lock, {lock.id})
-    yield from last_minute(index.snapshot.recent_lock_waits.get(lock.id, ()))
+    yield from lock_graphs(minutes, {lock.id})
     yield from pressure_details(phases)
-    yield from inside_details(index, lock)
-    yield from looks_like(index, lock.id)
-    yield from _misuse_lines(index, lock.id)
-    yield from blamed(index, lock.blame)
-    yield from histogram_lines("Waits", lock.wait_histogram, lock.wait_max_s)
-    yield from histogram_lines("Timed holds", lock.hold_histogram, lock.hold_max_s)
+    yield from figures(index, lock, {lock.id})
+    yield from _holder_stack(index, lock)
+    for extension in screen_extensions():
+        if extension.lock_details is not None:
+            yield from extension.lock_details(index, lock)
+    yield from blamed(index, lock.blame, lock.kind)
+    is_waited, is_held = bool(lock.waiters), longest_hold(index, lock, {lock.id}) is not None
+    yield from histogram_lines("Waits", lock.wait_histogram, lock.wait_max_s, is_waited)
+    yield from histogram_lines("Timed holds", lock.hold_histogram, lock.hold_max_s, is_held)
     yield from waited_here(index, lock.wait_stacks)
     yield from wait_matrix(index, lock.id)
     events = [event for event in index.snapshot.events if event.lock == lock.id]
     yield from latest_events(index, events, show_lock=False)
+
+
+def pressure_details(phases: Sequence[PressurePhase] | None) -> Iterator[Line]:
+    """The pressure of the last minute in the details of a lock.
+
+    Args:
+        phases: the oldest first; () until they are known; None: nothing is kept.
+    """
+    if phases is not None and not phases:
+        yield labelled("pressure", ("of the last minute: not known", "dim"))
+    elif phases:
+        shares = "  ".join(percent(phase.share) for phase in phases)
+        longest_s = max(phase.duration_s for phase in phases)
+        yield labelled(
+            "pressure",
+            shares,
+            (
+                f"  of all threads' time went into waits, one figure for each {longest_s:.0f}s",
+                "dim",
+            ),
+        )
 
 
 def has_holder(lock: Lock) -> bool:
@@ -88,32 +133,84 @@ def has_holder(lock: Lock) -> bool:
 
 
 def _holders(index: SnapshotIndex, lock: Lock) -> Iterator[Line]:
-    if not lock.holders and has_holder(lock):
-        # Where threads wait, the next holder may have the lock already, not observed yet.
-        free = not lock.waiters and index.snapshot.complete
-        if lock.taken_units is not None:
-            yield from _unit_takers(index, lock)
-            return
-        yield labelled("held by", ("nobody" if free else "not known", "dim"))
-    for number, tid in enumerate(lock.holders):
-        yield labelled("" if number else "held by", *_holder(index, lock, tid))
-        other = index.threads_elsewhere.get(tid)
-        if other is not None and (advice := elsewhere.advice(other, lock)):
-            yield labelled("", (advice, "dim"))
+    """One line, or one that opens if several threads hold the lock."""
+    if not lock.holders:
+        yield from _no_holder(index, lock)
+    elif len(lock.holders) == 1:
+        yield labelled("held by", *_holder(index, lock, lock.holders[0]), *_holder_now(index, lock))
+    else:
+        each = [labelled("", *_holder(index, lock, tid)) for tid in lock.holders[:_MAX_INSIDE]]
+        after = (*_first_names(index, lock.holders, "holder"), *_all_hold(index, lock))
+        yield Fold(labelled("held by"), after, [*each, *_remainder(lock.holders)])
     if lock.holders and lock.foreign_releases:
         yield labelled("", ("not certain: other threads release it too", "waiting"))
 
 
-def _unit_takers(index: SnapshotIndex, lock: Lock) -> Iterator[Line]:
-    taken = lock.taken_units
-    assert taken is not None
-    what = f"all {taken.all} units" if taken.all > 1 else "the only unit"
-    yield labelled("units", f"{what} taken, not posted:")
-    for text in unit_takers.groups(index, lock.id):
-        yield labelled("", (text, "holder"))
-    for names, stack in unit_takers.stacks(index, lock.id):
-        yield labelled("", (names, "holder"), " took a unit in")
-        yield from stack_of(index, stack, 0)
+def _no_holder(index: SnapshotIndex, lock: Lock) -> Iterator[Line]:
+    if not has_holder(lock):
+        return
+    taken = unit_takers.phrase(index, lock.id)
+    if taken:
+        inside = [
+            line
+            for names, stack in unit_takers.stacks(index, lock.id)
+            for line in (
+                labelled("", (names, "holder"), " took a unit in"),
+                *stack_of(index, stack, 0),
+            )
+        ]
+        yield Fold(labelled("units"), ((taken, "holder"),), inside)
+        return
+    if names := index.probable_holders(lock):
+        why = probable_holder.evidence(lock, index.snapshot.sites)
+        now = activity.doing(lock.holder_activity, probable_holder.tids(lock)[0])
+        yield labelled(
+            "held by",
+            "probably ",
+            (names, "holder"),
+            f", {why}" if why else "",
+            (f"; now {now}" if now else "", "dim"),
+        )
+        return
+    if held := readers.phrase(lock):
+        yield labelled("held by", (held, "holder"), (f": {readers.UNKNOWN}", "dim"))
+        return
+    # Where threads wait, the next holder may have the lock already, not observed yet.
+    free = not lock.waiters and index.snapshot.complete
+    yield labelled("held by", ("nobody" if free else "not known", "dim"))
+
+
+def _first_names(index: SnapshotIndex, tids: Sequence[int], style: str) -> Iterator[Span]:
+    """The number of threads and the first names: "8: reader-0, reader-1 and 6 more"."""
+    yield f"{len(tids)}: ", "text"
+    for number, tid in enumerate(tids[:_MAX_NAMED]):
+        yield ", " * (number > 0), "text"
+        yield index.thread_name(tid), style
+    if len(tids) > _MAX_NAMED:
+        yield f" and {len(tids) - _MAX_NAMED} more", "dim"
+
+
+def _all_hold(index: SnapshotIndex, lock: Lock) -> Iterator[Span]:
+    """How all holders hold the lock: whether they read, for how long, where most took it."""
+    holds = [held for held in (index.held(tid, lock.id) for tid in lock.holders) if held]
+    if holds and all(held.shared for held in holds):
+        yield " read it", "text"
+    longest = max(holds, key=lambda held: held.duration_s or 0.0, default=None)
+    if longest is not None and longest.duration_s:
+        up_to = "" if longest.is_lower_bound else "up to "
+        yield f" for {up_to}{held_text(longest)}", "text"
+    yield from _most_common([index.site(held.site) for held in holds], "taken at ")
+
+
+def _most_common(locations: Sequence[str], before: str) -> Iterator[Span]:
+    """The source location that most of some threads have in common, else that of the first."""
+    ranked = Counter(filter(None, locations)).most_common(1)
+    if ranked:
+        ((location, times),) = ranked
+        yield f", the first {before}" if times == 1 < len(locations) else f", {before}", "text"
+        yield location, "where"
+        if 1 < times < len(locations):
+            yield f" ({times} of {len(locations)})", "dim"
 
 
 def _holder(index: SnapshotIndex, lock: Lock, tid: int) -> Iterator[Span | str]:
@@ -126,7 +223,7 @@ def _holder(index: SnapshotIndex, lock: Lock, tid: int) -> Iterator[Span | str]:
     held = index.held(tid, lock.id)
     if held is not None:
         yield " reads it" if held.shared else ""
-        yield f" for {duration(held.duration_s)}" if held.duration_s is not None else ""
+        yield f" for {held_text(held)}" if held.duration_s is not None else ""
         site = index.site(held.site)
         yield ", taken at " if site else ""
         yield site, "where"
@@ -143,22 +240,67 @@ def _holder(index: SnapshotIndex, lock: Lock, tid: int) -> Iterator[Span | str]:
     yield f" {lasting(wait.duration_s, wait.is_lower_bound)}"
 
 
+def _holder_now(index: SnapshotIndex, lock: Lock) -> Iterator[Span]:
+    """Where the code of the only holder is now, if that is known."""
+    now = lock.holder_activity
+    if now is not None and now.tid == lock.holders[0] and now.stack and not now.stack_age_s:
+        top = program_location(index, now.stack)
+        if top:
+            yield ", at ", "dim"
+            yield top, "where"
+
+
+def _holder_stack(index: SnapshotIndex, lock: Lock) -> Iterator[Line]:
+    now = lock.holder_activity
+    if now is None or not now.stack:
+        return
+    age = f"  observed asleep {duration(now.stack_age_s)} ago" if now.stack_age_s else ""
+    yield blank()
+    yield heading("The holder now  ", (index.thread_name(now.tid), "holder"), (age, "dim"))
+    yield from stack_of(index, now.stack, 0)
+
+
 def _waiters(index: SnapshotIndex, lock: Lock) -> Iterator[Line]:
     """One line for any number of waiters, so that the lines below do not move."""
     if not lock.waiters:
         yield labelled("waiters", ("not known" if index.dormant else "none", "dim"))
         return
-    spans: list[Span | str] = []
-    for tid in lock.waiters[:_MAX_WAITERS]:
-        spans += [", " if spans else f"{len(lock.waiters)}: ", (index.thread_name(tid), "strong")]
-        thread = index.threads.get(tid)
-        if thread is not None and thread.waiting_for is not None:
-            wait = thread.waiting_for
-            spans.append((f" {lasting(wait.duration_s, wait.is_lower_bound)}", "waiting"))
-            spans.append(" to read" if wait.shared else "")
-    if len(lock.waiters) > _MAX_WAITERS:
-        spans.append((f" and {len(lock.waiters) - _MAX_WAITERS} more", "dim"))
-    yield labelled("waiters", *spans)
+    tids = lock.waiters
+    spans: list[Span] = []
+    for number, tid in enumerate(tids[:_MAX_WAITERS]):
+        spans += [(f"{len(tids)}: " if not number else ", ", "text"), *_waiter(index, tid)]
+    if len(tids) > _MAX_WAITERS:
+        spans.append((f" and {len(tids) - _MAX_WAITERS} more", "dim"))
+    spans += _most_common([_waits_at(index, tid) for tid in tids], "in ")
+    if len(tids) == 1:
+        yield labelled("waiters", *spans)
+        return
+    each = [
+        labelled("", *_waiter(index, tid), "  ", (_waits_at(index, tid), "where"))
+        for tid in tids[:_MAX_INSIDE]
+    ]
+    yield Fold(labelled("waiters"), spans, [*each, *_remainder(tids)])
+
+
+def _waiter(index: SnapshotIndex, tid: int) -> Iterator[Span]:
+    """The name of a waiter and its wait."""
+    yield index.thread_name(tid), "strong"
+    thread = index.threads.get(tid)
+    if thread is not None and thread.waiting_for is not None:
+        wait = thread.waiting_for
+        yield f" {lasting(wait.duration_s, wait.is_lower_bound)}", "waiting"
+        yield " to read" if wait.shared else "", "text"
+
+
+def _waits_at(index: SnapshotIndex, tid: int) -> str:
+    thread = index.threads.get(tid)
+    frame = index.wait_frame(thread) if thread is not None else None
+    return short_location(frame) if frame is not None else ""
+
+
+def _remainder(tids: Sequence[int]) -> Iterator[Line]:
+    if len(tids) > _MAX_INSIDE:
+        yield labelled("", (f"and {len(tids) - _MAX_INSIDE} more", "dim"))
 
 
 def figures(index: SnapshotIndex, lock: LockRow, ids: Container[int]) -> Iterator[Line]:
@@ -171,8 +313,9 @@ def figures(index: SnapshotIndex, lock: LockRow, ids: Container[int]) -> Iterato
     yield labelled(
         "acquired",
         f"{exact(lock.acquisitions)}, contended {exact(lock.contended)} ({share}){failed}",
+        (f", {still_wait(len(lock.waiters))}" if lock.waiters else "", "waiting"),
     )
-    signalled = TRAITS[lock.kind].signal_word
+    signalled = signal_word(lock.kind, lock.name)
     if signalled:
         missed = f", {exact(lock.unheard)} of them while nobody waited" if lock.unheard else ""
         yield labelled(
@@ -184,18 +327,11 @@ def figures(index: SnapshotIndex, lock: LockRow, ids: Container[int]) -> Iterato
     yield labelled(
         "waited",
         f"{duration(lock.wait_s)} in all,{each} {duration(lock.wait_max_s)} at most",
+        ", so far" if _has_longest_wait(index, lock, ids) else "",
         (work, "dim"),
     )
     if lock.hold_timed:
-        timed = "every hold timed"
-        if lock.hold_timed < lock.acquisitions:
-            timed = f"from {exact(lock.hold_timed)} timed holds"
-        yield labelled(
-            "held",
-            f"{duration(lock.hold_s)} in all, {duration(mean_hold(lock))} each, "
-            f"{duration(lock.hold_max_s)} at most",
-            (f"  {timed}", "dim"),
-        )
+        yield _hold_figures(index, lock, lock.acquisitions, ids)
     rates = lock.rates
     last = f"{count(rates.signals)} {signalled}" if signalled else f"{duration(rates.hold)} held"
     yield labelled(
@@ -207,14 +343,65 @@ def figures(index: SnapshotIndex, lock: LockRow, ids: Container[int]) -> Iterato
     )
 
 
+def still_wait(count: int) -> str:
+    """How many threads wait now: their waits count as contended once they have ended."""
+    return f"{exact(count)} still wait{'s' * (count == 1)}"
+
+
+def _hold_figures(
+    index: SnapshotIndex, lock: LockRow, acquisitions: int, ids: Container[int]
+) -> Line:
+    """The lengths of the timed holds, and the present hold if it is the longest of all."""
+    timed, longest_s = "every hold timed", lock.hold_max_s or 0.0
+    if lock.hold_timed < acquisitions:
+        timed = f"from {exact(lock.hold_timed)} timed hold{'s' * (lock.hold_timed != 1)}"
+    present = longest_hold(index, lock, ids)
+    so_far = ""
+    if present is not None and (present.duration_s or 0.0) >= _SAME * longest_s:
+        so_far = ", so far"
+        if present.is_lower_bound:  # the figures do not have it
+            so_far = f", and the present one {held_text(present)}"
+        elif lock.hold_timed < acquisitions:
+            timed += " and the present one"
+    return labelled(
+        "held",
+        f"{duration(lock.hold_s)} in all, {duration(mean_hold(lock))} each, "
+        f"{duration(lock.hold_max_s)} at most{so_far}",
+        (f"  {timed}", "dim"),
+    )
+
+
+def longest_hold(index: SnapshotIndex, lock: LockRow, ids: Container[int]) -> Held | None:
+    """The present hold of one lock or of a class that has lasted the longest; None: none known."""
+    holders = (index.threads.get(tid) for tid in lock.holders)
+    holds = [
+        held
+        for thread in holders
+        if thread is not None
+        for held in thread.holds
+        if held.lock in ids and held.duration_s is not None
+    ]
+    return max(holds, key=lambda held: held.duration_s or 0.0, default=None)
+
+
+def _has_longest_wait(index: SnapshotIndex, lock: LockRow, ids: Container[int]) -> bool:
+    """Whether the longest wait of all still goes on."""
+    threads = (index.threads.get(tid) for tid in lock.waiters)
+    waits = (thread.waiting_for for thread in threads if thread is not None)
+    present = (wait.duration_s for wait in waits if wait is not None and wait.lock in ids)
+    return max(present, default=0.0) >= _SAME * lock.wait_max_s > 0.0
+
+
 def _estimator(lock: LockRow) -> Iterator[Line]:
     """The figures of a lock of a sampled process."""
     error_s = lock.wait_error_s if isinstance(lock, Lock) else 0.0
     error = f" +-{duration(error_s)}" if error_s else ""
+    longest = f", {duration(lock.wait_max_s)} at most" if lock.wait_max_s else ""
     yield labelled("acquired", ("the number is not known of a sampled process", "dim"))
+    # A present wait may have begun before.
     yield labelled(
         "waited",
-        f"{duration(lock.wait_s)}{error} in all, {duration(lock.wait_max_s)} at most",
+        f"{duration(lock.wait_s)}{error} while locktop watched{longest}",
         (f"  {exact(lock.contended)} waits in samples", "dim"),
     )
     yield labelled("a second", f"{duration(lock.rates.wait)} waited")
@@ -235,40 +422,20 @@ def _mean_wait(index: SnapshotIndex, lock: LockRow, ids: Container[int]) -> floa
     return mean if 0 < mean <= lock.wait_max_s else None
 
 
-def looks_like(index: SnapshotIndex, lock: int) -> Iterator[Line]:
-    """Each contention pattern of the lock, with its evidence and advice."""
-    for pattern in index.snapshot.patterns:
-        if pattern.lock == lock:
-            yield blank()
-            yield make_line((f" {pattern.name.words.capitalize()}: ", "waiting"), pattern.evidence)
-            yield make_line(f"   {pattern.advice}")
-
-
-def _misuse_lines(index: SnapshotIndex, lock: int) -> Iterator[Line]:
-    """Each misuse of the lock, and where that was."""
-    for misuse in index.snapshot.misuses:
-        if misuse.lock != lock:
-            continue
-        yield blank()
-        sentence = misuse_sentence(misuse, index.thread_name, index.lock_name)
-        yield make_line(("Against the rules: ", "waiting"), sentence)
-        yield from stack_of(index, misuse.stack, 0)
-
-
-def blamed(index: SnapshotIndex, because: Sequence[Blame]) -> Iterator[Line]:
-    """The holders that the wait time is charged to, the longest first."""
+def blamed(index: SnapshotIndex, because: Sequence[Blame], kind: Kind) -> Iterator[Line]:
+    """The holders that the wait time is charged to, the longest first. ``kind``: of the lock."""
     if not because:
         return
     yield blank()
-    yield heading("Waited because of")
+    yield heading("Waited because of", f"  {blame.evidence(kind)}".rstrip())
     seconds = behind_s(because), unheld_s(because)
-    if sentence := blame.divided_seconds(*seconds, index.snapshot, DURATION_WIDTH):
+    if sentence := blame.divided_seconds(*seconds, kind, index.snapshot, DURATION_WIDTH):
         yield make_line((f"  {sentence}", "dim"))
     for entry in islice(because, 6):
         yield make_line(
             f"  {duration(entry.wait_s):>6}  ",
             (entry.holder_label or index.thread_name(entry.tid), "holder"),
-            *_taken_at(index, entry.site),
+            *_site_of_holder(index, entry.site, blame.deed(kind)),
             *_while_waiting(index, entry.through),
         )
 
@@ -279,9 +446,9 @@ def _while_waiting(index: SnapshotIndex, through: int) -> Iterator[str | tuple[s
         yield index.lock_name(through), "strong"
 
 
-def _taken_at(index: SnapshotIndex, site: int) -> Iterator[str | tuple[str, str]]:
+def _site_of_holder(index: SnapshotIndex, site: int, deed: str) -> Iterator[str | tuple[str, str]]:
     if site:
-        yield "  took it at "
+        yield f"  {deed} at "
         yield index.site(site) or "?", "where"
 
 

@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from locktop.collector.model import ActivityState, Lock, LockClass, figure_columns
-from locktop.collector.render.words import activity
+from locktop.collector.render.words import activity, probable_holder, readers
 from locktop.collector.render.words.lock_kind import kind_word
 from locktop.collector.render.words.snapshot_index import SnapshotIndex, is_contention
+from locktop.collector.render.words.source_location import short_location
 from locktop.tui.views import row_groups
 from locktop.tui.views.cells import PARTS_OF_LAST_MINUTE as PARTS
-from locktop.tui.views.cells import count, duration, fit_right, percent, sparkline
-from locktop.tui.views.shorten import fit_middle, location_in
+from locktop.tui.views.cells import count, duration, fit_right, held_text, percent, sparkline
+from locktop.tui.views.shorten import fit_location, fit_middle, location_in
 from locktop.tui.views.sorting import SortKey, most_first
 from locktop.tui.views.styled_line import Span
 from locktop.tui.views.table import Cell, Column
@@ -114,7 +115,7 @@ def columns(
         _figure("HOLD99", 6, lambda lock: duration(lock.hold_p99_s), 196),
         Column(LAST_MINUTE, PARTS, lambda lock: _last_minute(index, lock), from_width=220),
         _figure("ACQ/s", 5, lambda lock: index.waited(count(lock.rates.acquisitions)), 150),
-        Column("HELD AT", _AT_WIDTH, lambda lock: _held_at(index, lock), grow=4, from_width=158),
+        Column("HELD AT", _AT_WIDTH, lambda lock: _held_at(index, lock), fit_location, 4, 0, 158),
         *_declared_columns(),
     )
 
@@ -198,6 +199,10 @@ def _fit_name(text: str, width: int) -> str:
 
 
 def _holder(index: SnapshotIndex, lock: LockRow) -> Cell:
+    if isinstance(lock, Lock) and (probable := index.probable_holders(lock)):
+        return f"{probable_holder.MARK}{probable}", "holder"
+    if held := readers.phrase(lock):
+        return held, "holder"
     return index.holders(lock.holders, lock.id if isinstance(lock, Lock) else 0), "holder"
 
 
@@ -225,7 +230,7 @@ def _held_for(index: SnapshotIndex, lock: LockRow) -> str:
     if not lock.holders or isinstance(lock, LockClass):
         return "-"
     held = index.held(lock.holders[0], lock.id)
-    return duration(held.duration_s) if held is not None else "-"
+    return held_text(held)
 
 
 def _held_share(lock: LockRow) -> str:
@@ -241,7 +246,7 @@ def _held_at(index: SnapshotIndex, lock: LockRow) -> Cell:
         return "", "where"
     held = index.held(lock.holders[0], lock.id) if lock.holders else None
     frame = index.snapshot.sites.get(held.site) if held is not None else None
-    return location_in(frame, _AT_WIDTH) if frame is not None else "", "where"
+    return short_location(frame) if frame is not None else "", "where"
 
 
 def holder_activity_span(index: SnapshotIndex, lock: Lock) -> Span:

@@ -3,51 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from locktop.collector.model import Lock, Notable, Thread, ThreadState, TimeSplit
-from locktop.collector.render.words import hang, lock_order
+from locktop.collector.render.words import activity, hang, lock_order, readers
 from locktop.collector.render.words.lock_kind import kind_word
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.collector.render.words.units import counted
 from locktop.collector.render.words.verdict import long_hang
 from locktop.tui.views.banner import no_deadlock
-from locktop.tui.views.cells import duration, lasting
+from locktop.tui.views.cells import duration, held_text, lasting
 from locktop.tui.views.detail_parts import blank, heading, labelled
 from locktop.tui.views.headline import most_waited_now
 from locktop.tui.views.lock_list import holder_activity_span
 from locktop.tui.views.past_flag import clock_text
-from locktop.tui.views.styled_line import Line, Span, make_line
+from locktop.tui.views.styled_line import Line, Span, cut, make_line
 from locktop.tui.views.thread_list import state_word
 from locktop.tui.views.time_bar import time_bar, time_words
 
 _MAX_ROWS = 5
+#: With so many visible lines the sections have blank lines between them.
+_MIN_ROOM = 24
 _BAR_WIDTH = 24
 _NAME_WIDTH = 28
 _DORMANT = "waits are not known: the library is dormant"
 
 
-def overview_lines(index: SnapshotIndex, alerts: Sequence[Notable], width: int) -> Iterator[Line]:
-    """The lines of the overview.
+class Room(NamedTuple):
+    """The cells that are visible without scrolling."""
+
+    width: int
+    height: int
+
+
+def overview_lines(index: SnapshotIndex, alerts: Sequence[Notable], room: Room) -> Iterator[Line]:
+    """The lines of the overview below the graphs, what matters most first.
 
     Args:
         index: the snapshot.
         alerts: the deadlocks and long waits of the past, the oldest first.
-        width: cells.
+        room: the visible cells. With few lines none is blank, and a pattern has one.
     """
-    yield from _health(index)
-    yield blank()
-    yield from _time(index)
-    yield blank()
-    yield from _worst_lock(index)
-    yield blank()
-    yield from _longest_chain(index)
-    yield blank()
-    yield from _locks(index)
-    yield blank()
-    yield from _alerts(alerts)
+    sections = (
+        _health(index, room),
+        _worst_lock(index),
+        _longest_chain(index),
+        _time(index),
+        _locks(index),
+        _alerts(alerts),
+    )
+    for number, section in enumerate(sections):
+        if number and room.height >= _MIN_ROOM:
+            yield blank()
+        yield from section
 
 
-def _health(index: SnapshotIndex) -> Iterator[Line]:
+def _health(index: SnapshotIndex, room: Room) -> Iterator[Line]:
     snapshot = index.snapshot
     certain = sum(deadlock.certain for deadlock in index.deadlocks)
     possible = len(index.deadlocks) - certain
@@ -74,12 +85,18 @@ def _health(index: SnapshotIndex) -> Iterator[Line]:
         yield labelled(
             "threads",
             f"{alive}, ",
-            (f"{len(waiting)} wait for locks", "waiting" if waiting else "text"),
-            f", {idle} only wait for work",
+            (f"{_who(len(waiting))} for locks", "waiting" if waiting else "text"),
+            f", {_who(idle, 'only ')} for work",
         )
     for pattern in snapshot.patterns[:_MAX_ROWS]:
         name = f" of {index.lock_name(pattern.lock)}" if pattern.lock else ""
-        yield labelled("pattern", (pattern.name.words, "waiting"), name, f": {pattern.evidence}")
+        line = labelled("pattern", (pattern.name.words, "waiting"), name, f": {pattern.evidence}")
+        yield line if room.height >= _MIN_ROOM else cut(line, room.width)
+
+
+def _who(count: int, how: str = "") -> str:
+    """The number of threads that wait: ``1 waits``, ``2 only wait``."""
+    return f"{count} {how}{'waits' if count == 1 else 'wait'}"
 
 
 def _time(index: SnapshotIndex) -> Iterator[Line]:
@@ -111,36 +128,47 @@ def _worst_lock(index: SnapshotIndex) -> Iterator[Line]:
     yield heading("Worst lock", " ", (lock.name, "strong"), f"  {kind_word(lock.kind, lock.name)}")
     waits = [waiter.waiting_for for waiter in waiters if waiter.waiting_for is not None]
     longest = max(waits, key=lambda wait: wait.duration_s, default=None)
-    lasts = (
-        f", the longest {lasting(longest.duration_s, longest.is_lower_bound)}" if longest else ""
-    )
-    yield labelled(
-        "waiters",
-        (counted(len(waiters), "thread"), "waiting"),
-        lasts,
-        f"; {index.waited(duration(lock.rates.wait))} waited a second",
-    )
+    words: list[Span | str] = [(counted(len(waiters), "thread"), "waiting")]
+    if longest is not None:
+        words.append(f", the longest {lasting(longest.duration_s, longest.is_lower_bound)}")
+    if len(waiters) > 1 and index.snapshot.interval_s and not index.dormant:
+        words.append(f"; together they wait {duration(lock.rates.wait)} each second")
+    yield labelled("waiters", *words)
     yield from _holder(index, lock, lock.holders or (longest.holders if longest else ()))
 
 
 def _holder(index: SnapshotIndex, lock: Lock, holders: tuple[int, ...]) -> Iterator[Line]:
+    if not holders and (names := index.probable_holders(lock)):
+        yield labelled("held by", "probably ", (names, "holder"))
+        return
     if not holders:
-        yield labelled("held by", ("not known", "dim"))
+        by_readers = readers.phrase(lock)
+        yield labelled("held by", (by_readers, "holder") if by_readers else ("not known", "dim"))
         return
     tid = holders[0]
     held = index.held(tid, lock.id)
     spans: list[Span | str] = [(index.holders(holders, lock.id), "holder")]
     if held is not None and held.duration_s is not None:
-        spans.append(f" for {duration(held.duration_s)}")
+        spans.append(f" for {held_text(held)}")
     site = index.held_site(tid, lock.id)
     if site:
         spans += [" at ", (site, "where")]
     yield labelled("held by", *spans)
-    does = holder_activity_span(index, lock)
-    if not does[0] and tid in index.threads:
-        does = state_word(index, index.threads[tid]), "text"
+    does = _activity(index, tid, lock)
     if does[0]:
-        yield labelled("which now", does)
+        yield labelled("", "now ", does)
+
+
+def _activity(index: SnapshotIndex, tid: int, lock: Lock | None) -> Span:
+    """The activity of a thread, from its own record or that of a lock that it has; "" unknown."""
+    thread = index.threads.get(tid)
+    if lock is not None and (now := lock.holder_activity) is not None and now.tid == tid:
+        does = holder_activity_span(index, lock)
+        if does[0]:
+            return does
+    if thread is None:
+        return "", "dim"
+    return activity.doing(thread.now, tid) or state_word(index, thread), "text"
 
 
 def _longest_chain(index: SnapshotIndex) -> Iterator[Line]:
@@ -154,22 +182,36 @@ def _longest_chain(index: SnapshotIndex) -> Iterator[Line]:
         why = _DORMANT if index.dormant else "no thread waits for a lock with a known holder"
         yield heading("Longest chain", f": {why}")
         return
-    yield heading("Longest chain", f" of {len(chain)} threads (key 4)")
+    last = chain[-1].waiting_for
+    closing = next((t for t in chain if last is not None and t.tid in last.holders[:1]), None)
+    shape = ", a circle" if closing is not None else ""
+    yield heading("Longest chain", f" of {len(chain)} threads{shape} (key 4)")
+    wanted: Lock | None = None
     for number, thread in enumerate(chain[:_MAX_ROWS]):
-        wait = thread.waiting_for
-        does: list[Span | str] = (
-            [
-                " waits for ",
-                (index.lock_name(wait.lock), "waiting"),
-                f" {duration(wait.duration_s)}",
-            ]
-            if wait is not None
-            else [f" {state_word(index, thread)}"]
-        )
-        arrow = "" if number == 0 else "→ "
-        yield make_line(f"  {arrow}", (index.thread_name(thread.tid), "holder"), *does)
+        yield _link(index, thread, wanted, "→ " if number else "")
+        wanted = index.locks.get(thread.waiting_for.lock) if thread.waiting_for else None
     if len(chain) > _MAX_ROWS:
         yield make_line((f"  and {len(chain) - _MAX_ROWS} more", "dim"))
+    if closing is not None:
+        name = index.thread_name(closing.tid)
+        yield make_line("  → ", (name, "holder"), (": the chain closes here", "waiting"))
+
+
+def _link(index: SnapshotIndex, thread: Thread, wanted: Lock | None, arrow: str) -> Line:
+    """The row of one thread of a chain.
+
+    Args:
+        index: the snapshot.
+        thread: the thread.
+        wanted: the lock of it that the thread before waits for.
+        arrow: what precedes the name.
+    """
+    wait = thread.waiting_for
+    does: list[Span | str] = [" now ", _activity(index, thread.tid, wanted)]
+    if wait is not None:
+        name = index.lock_name(wait.lock)
+        does = [" waits for ", (name, "waiting"), f" {duration(wait.duration_s)}"]
+    return make_line(f"  {arrow}", (index.thread_name(thread.tid), "holder"), *does)
 
 
 #: Chains are looked for from so many waiters, those with the longest waits.

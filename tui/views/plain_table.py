@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Lock, LockClass, Thread
+from locktop.collector.render.words.nearest import question
 from locktop.collector.render.words.row_filter import RowFilter
 from locktop.collector.render.words.snapshot_index import SnapshotIndex, is_contention
 from locktop.tui.views import lock_list, thread_list
@@ -94,7 +95,8 @@ def check(choice: TableChoice) -> None:
     view = VIEWS[choice.view]
     names = [key.name for key in view.sort_keys]
     if choice.sort and choice.sort not in names:
-        raise LocktopError(f"no sort key {choice.sort!r} of {choice.view}: {', '.join(names)}")
+        there_are = f"{', '.join(names)}{question(choice.sort, names)}"
+        raise LocktopError(f"no sort key {choice.sort!r} of {choice.view}: {there_are}")
 
 
 def table_lines(index: SnapshotIndex, choice: TableChoice, width: int) -> Iterator[str]:
@@ -121,8 +123,9 @@ def _table(columns: Sequence[Column[Any]], choice: TableChoice, width: int) -> T
     by_title = {column.title.casefold(): column for column in columns}
     for title in choice.columns:
         if title.casefold() not in by_title:
-            titles = ", ".join(column.title for column in columns)
-            raise LocktopError(f"no column {title!r} of {choice.view}: {titles}")
+            titles = [column.title for column in columns if column.title]
+            there_are = f"{', '.join(titles)}{question(title, titles)}"
+            raise LocktopError(f"no column {title!r} of {choice.view}: {there_are}")
     chosen = tuple(by_title[title.casefold()] for title in choice.columns)
     return Table(chosen, tuple(column.width for column in chosen))
 

@@ -10,12 +10,10 @@ from rich.cells import cell_len
 from locktop.tui.views.cells import fit
 from locktop.tui.views.shorten import fit_middle, middle
 from locktop.tui.views.sorting import StableSorter
-from locktop.tui.views.styled_line import Line, make_line
+from locktop.tui.views.styled_line import FOLD_MARKS, Line, make_line
 
 #: An open group shows no more rows.
 MAX_INSIDE = 50
-
-_MARKS = ("▸ ", "▾ ")  # closed, open
 #: The text before the name in a row of a group.
 INSIDE = "  "
 
@@ -89,7 +87,7 @@ class RowGroups:
 
 def label(name: str, count: int, things: str, is_open: bool) -> str:
     """The name of a group: ``▸ conn::mu  212 locks``."""
-    return f"{_MARKS[is_open]}{name}  {count} {things}"
+    return f"{FOLD_MARKS[is_open]}{name}  {count} {things}"
 
 
 def fit_label(text: str, width: int, shorter: Callable[[str], str] = str) -> str:
@@ -97,10 +95,10 @@ def fit_label(text: str, width: int, shorter: Callable[[str], str] = str) -> str
 
     The number of rows stays whole. ``shorter`` shortens a name that is too long.
     """
-    mark, name = (text[:2], text[2:]) if text[:2] in _MARKS else ("", text)
+    mark, name = (text[:2], text[2:]) if text[:2] in FOLD_MARKS else ("", text)
     if cell_len(text) > width:
         name = shorter(name)
-    if not mark or cell_len(mark + name) <= width:
+    if not mark or "  " not in name or cell_len(mark + name) <= width:
         return fit_middle(mark + name, width)
     name, _, counted = name.rpartition("  ")
     number = f" x{counted.partition(' ')[0]}"

@@ -1,6 +1,8 @@
-"""The second line: the process and how it is observed. And the flags of the first line."""
+"""The second line: the process, how it is observed, and the flags at its right end."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from msgspec import Struct
 from rich.cells import cell_len
@@ -9,18 +11,29 @@ from locktop.collector.model import Pattern, PatternName, Snapshot, ThreadState
 from locktop.collector.render.words import lock_order
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.collector.render.words.verdict import is_deadlocked, long_hang
-from locktop.tui.views.cells import clock, counted, exact, fit, size
+from locktop.tui.views.cells import clock, counted, exact, plain, size
 from locktop.tui.views.past_flag import Position, past_flag
-from locktop.tui.views.styled_line import Line, Span, cut, line_text, make_line, merge
+from locktop.tui.views.styled_line import Line, Span, cut, line_text, make_line
 
 #: Cells between the left and the right.
 _GAP = 2
 #: The patterns in which threads hardly go on, the worst first.
 _FLAGS_OF_PATTERNS = {
     PatternName.STARVED_WRITER: "STARVED",
+    PatternName.CPU_STARVED: "CPU-STARVED",
     PatternName.CONVOY: "CONVOY",
     PatternName.SERIALISED: "SERIALISED",
     PatternName.NO_SIGNAL: "NO SIGNAL",
+}
+
+#: The words for each level, and the key that changes it.
+_RECORDED = {
+    "dormant": "records nothing: L",
+    "counting": "counts waits: L",
+    "contended": "records waits: L",
+    "blocks": "records waits, holds: L",
+    "all": "records all: L",
+    "sampled": "sampled from outside",
 }
 
 
@@ -38,49 +51,54 @@ class Pace(Struct, frozen=True):
         return f"{self.target:g}/s"
 
 
+class _Part(Struct, frozen=True):
+    """A part of the line. Of two parts, that with the greater rank goes first."""
+
+    span: Span
+    rank: int
+
+
 def status_line(
     snapshot: Snapshot,
     pace: Pace,
     width: int,
-    position: Position | None = None,
+    is_past: bool = False,
     alerts: int = 0,
 ) -> Line:
     """The second line in ``width`` cells: the process at the left, the screen at the right.
+
+    Where there is no room, the parts go that say least. The process, its threads and its level
+    stay longest.
 
     Args:
         snapshot: the snapshot on the screen.
         pace: how often the screen is drawn.
         width: cells.
-        position: the moment of the past that is on the screen; None: now.
+        is_past: whether a moment of the past is on the screen.
         alerts: how many alerts of the past there are.
     """
-    right = _flags(snapshot, pace, alerts) if position is None else ()
-    space = width - cell_len(line_text(right))
-    room = space - _GAP
-    left: list[Span | str] = []
-    for part in _parts(snapshot, position, room):
-        # The line ends before the first part that does not fit, so that no part moves.
-        if left and cell_len(line_text(make_line(*left, part))) > room:
+    left, right = _process(snapshot), [] if is_past else _screen(snapshot, pace, alerts)
+    while left and _cells(left) + _GAP * bool(right) + _cells(right) > width:
+        least = max(left + right, key=lambda part: part.rank)
+        if least is left[0]:
             break
-        left.append(part)
-    line = cut(make_line(*left), room)
-    return merge((*line, (" " * (space - cell_len(line_text(line))), "text"), *right))
+        (left if least in left else right).remove(least)
+    blanks = " " * (width - _cells(left) - _cells(right))
+    return cut(make_line(*_spans(left), blanks, *_spans(right)), width)
+
+
+def _spans(parts: Sequence[_Part]) -> list[Span | str]:
+    return [part.span for part in parts]
+
+
+def _cells(parts: Sequence[_Part]) -> int:
+    return sum([cell_len(plain(part.span[0])) for part in parts])
 
 
 def process_line(snapshot: Snapshot) -> str:
     """The left of the second line in full, as plain text, with the state of the process."""
     state = "  ENDED" if snapshot.ended else ""
-    return line_text(make_line(*_process(snapshot))) + state
-
-
-def _parts(snapshot: Snapshot, position: Position | None, room: int) -> list[Span | str]:
-    """The parts at the left; the text of an alert that the user jumped to comes second."""
-    parts = _process(snapshot)
-    if position is None or not position.reason:
-        return parts
-    name = parts[:2]
-    left = room - cell_len(line_text(make_line(*name))) - _GAP
-    return [*name, ("  " + fit(position.reason, max(left, 1)).rstrip(), "waiting")]
+    return line_text(make_line(*_spans(_process(snapshot)))) + state
 
 
 def notes(snapshot: Snapshot) -> tuple[str, ...]:
@@ -97,33 +115,59 @@ def _process_patterns(snapshot: Snapshot) -> list[Pattern]:
     return [pattern for pattern in snapshot.patterns if not pattern.lock]
 
 
-def _process(snapshot: Snapshot) -> list[Span | str]:
-    """The parts at the left, the least important at the end."""
+def _process(snapshot: Snapshot) -> list[_Part]:
+    """The parts at the left. Without a process there is one part."""
     process = snapshot.process
     if not process.pid:  # a listener waits for its first snapshot
-        return [(f" {process.comm}", "strong")]
+        return [_Part((f" {process.comm}", "strong"), 0)]
     threads = snapshot.threads
     alive = len(threads) if snapshot.ended else sum([thread.alive for thread in threads])
     waiting = [thread.state for thread in threads].count(ThreadState.WAITING)
-    return [
-        (f" {process.comm}", "strong"),
-        f" {process.pid}",
-        f"  {counted(alive, 'thread')}",
-        (f", {waiting} waiting" if waiting else "", "waiting"),
-        *((f"  {pattern.name.words}: ?", "waiting") for pattern in _process_patterns(snapshot)),
-        (f"  level {snapshot.level}", "waiting" if snapshot.level == "dormant" else "text"),
-        f"  lost {exact(snapshot.lost_events)}" if snapshot.lost_events else "",
-        f"  cpu {process.cpu_share:.2f}" if snapshot.interval_s else "  cpu -",
-        f"  {clock(snapshot.duration_s)}",
-        f"  {snapshot.source}",
-        "  lost 0" if not snapshot.lost_events else "",
-        f"  rss {size(process.rss_bytes)}" if process.rss_bytes else "",
-        f"  on {snapshot.host}" if snapshot.host else "",
+    lost = f"  lost {exact(snapshot.lost_events)}"
+    level_style = "waiting" if snapshot.level == "dormant" else "text"
+    parts = [
+        _Part((f" {process.comm}", "strong"), 0),
+        _Part((f" {process.pid}", "text"), 1),
+        _Part((f"  {counted(alive, 'thread')}", "text"), 2),
+        _Part((f", {waiting} waiting" if waiting else "", "waiting"), 4),
+        *(
+            _Part((f"  {pattern.name.words}: ?", "waiting"), 5)
+            for pattern in _process_patterns(snapshot)
+        ),
+        _Part((f"  {_RECORDED.get(snapshot.level, snapshot.level)}", level_style), 3),
+        _Part((lost if snapshot.lost_events else "", "text"), 10),
+        _Part((f"  cpu {process.cpu_share:.2f}" if snapshot.interval_s else "  cpu -", "text"), 12),
+        _Part((f"  {clock(snapshot.duration_s)}", "text"), 15),
+        _Part((f"  {snapshot.source}", "text"), 16),
+        _Part((lost if not snapshot.lost_events else "", "text"), 17),
+        _Part((f"  rss {size(process.rss_bytes)}" if process.rss_bytes else "", "text"), 18),
+        _Part((f"  on {snapshot.host}" if snapshot.host else "", "text"), 19),
     ]
+    return [part for part in parts if part.span[0]]
+
+
+def _screen(snapshot: Snapshot, pace: Pace, alerts: int) -> list[_Part]:
+    """The parts at the right."""
+    parts: list[_Part] = []
+    if alerts:
+        parts.append(_Part((f"{counted(alerts, 'alert')}: {{  ", "waiting"), 6))
+    if snapshot.session_s is not None:
+        parts.append(_Part((f"session {clock(snapshot.session_s)}  ", "waiting"), 7))
+    potential = len(lock_order.not_there(snapshot))
+    if potential:
+        parts.append(_Part((f"{potential} potential: d  ", "dim"), 9))
+    elif list(lock_order.missing(snapshot)):
+        parts.append(_Part(("potential unknown: d  ", "dim"), 14))
+    if snapshot.names_left:
+        parts.append(_Part((f"names: {exact(snapshot.names_left)} left  ", "dim"), 13))
+    if snapshot.notes:
+        parts.append(_Part((f"{counted(len(snapshot.notes), 'note')}: ?  ", "waiting"), 8))
+    is_slow = pace.actual < pace.target
+    return [*parts, _Part((f"{pace.text} ", "dim"), 5 if is_slow else 11)]
 
 
 def state_flags(index: SnapshotIndex | None, paused: bool, position: Position | None) -> Line:
-    """The verdict on the process and the state of the screen, for the first line.
+    """The verdict on the process and the state of the screen, for the second line.
 
     Args:
         index: the snapshot on the screen; None before the first.
@@ -138,25 +182,6 @@ def state_flags(index: SnapshotIndex | None, paused: bool, position: Position | 
     if paused and position is None:
         flags += [(" PAUSED ", "flag"), " "]
     return (*(past_flag(position) if position is not None else ()), *make_line(*flags))
-
-
-def _flags(snapshot: Snapshot, pace: Pace, alerts: int) -> Line:
-    flags: list[Span | str] = []
-    if alerts:
-        flags.append((f"{counted(alerts, 'alert')}: {{  ", "waiting"))
-    if snapshot.session_s is not None:
-        flags.append((f"session {clock(snapshot.session_s)}  ", "waiting"))
-    potential = len(lock_order.not_there(snapshot))
-    if potential:
-        flags.append((f"{potential} potential: d  ", "dim"))
-    elif list(lock_order.missing(snapshot)):
-        flags.append(("potential unknown: d  ", "dim"))
-    if snapshot.names_left:
-        flags.append((f"names: {exact(snapshot.names_left)} left  ", "dim"))
-    if snapshot.notes:
-        many = f"{len(snapshot.notes)} notes" if len(snapshot.notes) > 1 else "1 note"
-        flags.append((f"{many}: ?  ", "waiting"))
-    return make_line(*flags, (pace.text + " ", "dim"))
 
 
 def verdict_flag(index: SnapshotIndex) -> str:

@@ -31,6 +31,9 @@ STYLES: dict[str, str] = {
     "flag": "a state of the screen: paused, ended",
 }
 
+#: The marks of a row or a line with something inside: closed, open.
+FOLD_MARKS = ("▸ ", "▾ ")
+
 Span = tuple[str, str]
 Line = tuple[Span, ...]
 
@@ -47,11 +50,30 @@ class FoldedLines(tuple[Span, ...]):
         return folded
 
 
-def unfolded(lines: Iterable[Line]) -> Iterator[Line]:
-    """Yield lines, and in place of a folded line the lines that it stands for."""
+class Fold(FoldedLines):
+    """A line with ▸ that stands for further lines. Below it they are visible once it is open."""
+
+    def __new__(cls, before: Iterable[Span], after: Iterable[Span], lines: Iterable[Line]) -> Fold:
+        """Make the line of ``before``, a mark, and ``after``, with ``lines`` inside."""
+        before, after = tuple(before), tuple(after)
+        closed, opened = (make_line(*before, (mark, "key"), *after) for mark in FOLD_MARKS)
+        fold = super().__new__(cls, closed, (opened, *lines))
+        assert isinstance(fold, Fold)
+        return fold
+
+
+def unfolded(lines: Iterable[Line], has_room: bool = True, is_open: bool = True) -> Iterator[Line]:
+    """Yield lines, and in place of a folded line the lines that it stands for.
+
+    Args:
+        lines: the lines.
+        has_room: whether folded lines show what they stand for, other than each ``Fold``.
+        is_open: the same of each ``Fold``.
+    """
     for line in lines:
-        if isinstance(line, FoldedLines):
-            yield from line.lines
+        opens = is_open if isinstance(line, Fold) else has_room
+        if isinstance(line, FoldedLines) and opens:
+            yield from unfolded(line.lines, has_room, is_open)
         else:
             yield line
 

@@ -26,6 +26,7 @@ class Column(Struct, Generic[T], frozen=True):
     limit: int = 0  # maximum width of a flexible column, 0 = no limit
     from_width: int = 0  # the column needs a list at least this wide
     below_width: int = 0  # and narrower than this, 0 = no limit
+    shrinks: bool = False  # it gives cells to columns that would lie beyond the right edge
     #: Spans in that many cells, where a cell of one style is not enough.
     spans: Callable[[T, int], Line] | None = None
 
@@ -73,7 +74,10 @@ def chosen(columns: Sequence[Column[T]], titles: Sequence[str]) -> Sequence[Colu
     columns_chosen = [
         by_title[title.casefold()] for title in titles if title.casefold() in by_title
     ]
-    return [replace(column, from_width=0, below_width=0) for column in columns_chosen] or columns
+    return [
+        replace(column, from_width=0, below_width=0, shrinks=column.grow > 0)
+        for column in columns_chosen
+    ] or columns
 
 
 def lay_out(columns: Sequence[Column[T]], width: int) -> Table[T]:
@@ -85,6 +89,9 @@ def lay_out(columns: Sequence[Column[T]], width: int) -> Table[T]:
     ]
     widths = [column.width for column in chosen]
     room = width - 1 - sum(widths) - len(widths)
+    while room < 0 and (wide := _widest_flexible(chosen, widths)) is not None:
+        widths[wide] -= 1
+        room += 1
     while room > 0:
         growing = [
             i
@@ -103,6 +110,16 @@ def lay_out(columns: Sequence[Column[T]], width: int) -> Table[T]:
     return Table(tuple(chosen), tuple(widths))
 
 
+def _widest_flexible(columns: Sequence[Column[T]], widths: Sequence[int]) -> int | None:
+    """The number of the widest column that can give a cell to others; None without one."""
+    flexible = [
+        i for i, column in enumerate(columns) if column.shrinks and widths[i] > MIN_FLEXIBLE
+    ]
+    return max(flexible, key=lambda i: widths[i], default=None)
+
+
+#: Cells that a flexible column keeps beside columns that the user chose.
+MIN_FLEXIBLE = 8
 #: Cells of the widest terminal that has columns of its own, and more.
 _WIDEST = 400
 

@@ -6,44 +6,52 @@ from collections.abc import Iterator
 from itertools import islice, pairwise
 
 from locktop.collector.model import ActivityState, Thread, ThreadActivity, UnobservedWait
-from locktop.collector.render.words import activity, unobserved_waits
+from locktop.collector.render.words import activity, probable_holder, readers, unobserved_waits
 from locktop.collector.render.words.lock_kind import kind_word
-from locktop.collector.render.words.snapshot_index import SnapshotIndex
-from locktop.tui.views.cells import duration, exact, lasting, percent
+from locktop.collector.render.words.snapshot_index import SnapshotIndex, is_stuck_waiting
+from locktop.collector.render.words.source_location import short_location
+from locktop.tui.views.cells import duration, exact, held_text, lasting, percent
 from locktop.tui.views.detail_parts import (
     blank,
     heading,
     labelled,
-    last_minute,
     latest_events,
+    program_location,
     stack_of,
 )
+from locktop.tui.views.findings import thread_findings
 from locktop.tui.views.histogram import histogram_lines
 from locktop.tui.views.perf_counters import counter_lines, switches_line
 from locktop.tui.views.styled_line import Line, Span, make_line
+from locktop.tui.views.subject_graphs import LastMinutes, thread_graphs
 from locktop.tui.views.thread_list import state_word
 from locktop.tui.views.time_bar import time_words
+
+#: By a rule whose name alone says little: why it holds.
+_REASONS = {"used-as-lock": ": the threads use it as a lock"}
 
 _MAX_HELD = 16
 _MAX_MARKS = 10
 
 
-def thread_details(index: SnapshotIndex, thread: Thread) -> Iterator[Line]:
-    """The lines of the details panel for ``thread``."""
+def thread_details(
+    index: SnapshotIndex, thread: Thread, minutes: LastMinutes | None = None
+) -> Iterator[Line]:
+    """The lines of the details panel for ``thread``; ``minutes``: for the graphs."""
     yield make_line(
         (f" {index.thread_name(thread.tid)}", "strong"),
         f"  thread {thread.tid}",
         f"  {state_word(index, thread)}",
     )
+    yield from thread_findings(index, thread)
     yield from _waits(index, thread)
-    yield from rule_line(index, thread)
     yield from _because(index, thread)
-    if thread.waiting_for is not None:
-        yield from stack_of(index, thread.waiting_for.stack, thread.waiting_for.site)
     yield from _holds(index, thread)
+    yield from thread_graphs(minutes, thread.tid)
+    yield from _stack(index, thread)
     yield from _figures(index, thread)
-    yield from last_minute(index.snapshot.recent_thread_waits.get(thread.tid, ()))
-    yield from histogram_lines("Waits in contention", thread.wait_histogram, None)
+    goes_on = is_stuck_waiting(thread)
+    yield from histogram_lines("Waits in contention", thread.wait_histogram, None, goes_on)
     events = [event for event in index.snapshot.events if event.tid == thread.tid]
     yield from latest_events(index, events, show_lock=True)
     yield from _marks(index, thread)
@@ -58,26 +66,48 @@ def _waits(index: SnapshotIndex, thread: Thread) -> Iterator[Line]:
         if thread.now is None or thread.now.doing is not ActivityState.BLOCKED:
             yield labelled("waits for", ("not known" if index.dormant else "nothing", "dim"))
         if thread.now is not None:
-            yield from does_now(index, thread.now)
+            yield does_now(index, thread.now)
         return
     holders = [index.holders((tid,), wait.lock) for tid in wait.holders]
     spans: list[Span | str] = [
         (index.lock_name(wait.lock), "strong"),
         f" ({kind_word(wait.kind, index.lock_name(wait.lock))})",
-        " to read" if wait.shared else "",
+        readers.purpose(wait),
         (f" for {lasting(wait.duration_s, wait.is_lower_bound)}", "waiting"),
         " with a timeout" if wait.timed else "",
     ]
+    lock = index.locks.get(wait.lock)
     if holders:
         spans += [", held by ", (", ".join(holders[:4]), "holder")]
+    elif lock is not None and (names := index.probable_holders(lock)):
+        spans += [f", {probable_holder.PROBABLY} ", (names, "holder")]
+    elif held := readers.phrase(index.locks.get(wait.lock)):
+        spans += [", held by ", (held, "holder")]
+    frame = index.wait_frame(thread)
+    if frame is not None:
+        spans += [", in ", (short_location(frame), "where")]
     yield labelled("waits for", *spans)
+    yield from rule_line(index, thread)
 
 
-def does_now(index: SnapshotIndex, now: ThreadActivity) -> Iterator[Line]:
-    """The activity and the source location of a thread without a known wait."""
-    yield labelled("now", (activity.doing(now, now.tid), "strong"))
-    if now.stack:
-        yield from stack_of(index, now.stack, 0)
+def does_now(index: SnapshotIndex, now: ThreadActivity) -> Line:
+    """The activity of a thread without a known wait, and where its code is."""
+    top = program_location(index, now.stack)
+    where = (", at ", (top, "where")) if top else ()
+    return labelled("now", (activity.doing(now, now.tid), "strong"), *where)
+
+
+def _stack(index: SnapshotIndex, thread: Thread) -> Iterator[Line]:
+    """The stack of the wait of a thread, else that of what it does."""
+    unobserved, wait = index.unobserved_waits.get(thread.tid), thread.waiting_for
+    stack = thread.stack
+    if wait is None and unobserved is not None:
+        stack = unobserved.stack
+    if stack or wait is not None or unobserved is not None:
+        yield blank()
+        yield heading("Stack")
+        yield from stack_of(index, stack, wait.site if wait is not None else 0)
+        yield blank()
 
 
 def _unobserved_wait(index: SnapshotIndex, wait: UnobservedWait) -> Iterator[Line]:
@@ -86,15 +116,16 @@ def _unobserved_wait(index: SnapshotIndex, wait: UnobservedWait) -> Iterator[Lin
     yield labelled(
         "", (f"the library does not observe this wait; {unobserved_waits.verdict(wait)}", "dim")
     )
-    yield from stack_of(index, wait.stack, 0)
+    if top := program_location(index, wait.stack):
+        yield labelled("", "in ", (top, "where"))
 
 
 def rule_line(index: SnapshotIndex, thread: Thread) -> Iterator[Line]:
     """The idle rule that decided whether the wait of the thread is for work."""
     why = index.snapshot.why.get(thread.tid)
     if why and thread.waiting_for is not None:
-        verdict = "idle" if thread.waiting_for.idle else "contended"
-        yield labelled("", (f"{verdict}, by the rule {why}", "dim"))
+        verdict = unobserved_waits.idle_verdict(thread.waiting_for.idle)
+        yield labelled("", (f"{verdict}{_REASONS.get(why, f', idle rule {why}')}", "dim"))
 
 
 def _because(index: SnapshotIndex, thread: Thread) -> Iterator[Line]:
@@ -117,8 +148,6 @@ def _because(index: SnapshotIndex, thread: Thread) -> Iterator[Line]:
                 f" {lasting(link.waiting_for.duration_s, link.waiting_for.is_lower_bound)}",
             ]
         yield labelled("because", *spans)
-    if thread.tid in index.stuck_threads:
-        yield labelled("", ("so the thread is in a cycle: a deadlock", "stuck"))
 
 
 def _holds(index: SnapshotIndex, thread: Thread) -> Iterator[Line]:
@@ -133,7 +162,7 @@ def _holds(index: SnapshotIndex, thread: Thread) -> Iterator[Line]:
             (index.lock_name(held.lock), "strong"),
             " to read" if held.shared else "",
             f" {held.depth + 1} deep" if held.depth else "",
-            f" for {duration(held.duration_s)}" if held.duration_s is not None else "",
+            f" for {held_text(held)}" if held.duration_s is not None else "",
             ", taken at " if held.site else "",
             (index.site(held.site), "where"),
             (f"; {len(waiters)} wait" if waiters else "", "waiting"),
@@ -158,7 +187,8 @@ def _figures(index: SnapshotIndex, thread: Thread) -> Iterator[Line]:
     yield labelled("waited", ", ".join(waited) or never)
     if thread.acquisitions is not None:
         counts = f"{exact(thread.acquisitions)}, contended {exact(thread.contended)}"
-        yield labelled("acquired", counts)
+        waits = ", and still waits" if is_stuck_waiting(thread) else ""
+        yield labelled("acquired", counts, (waits, "waiting"))
     yield labelled(
         "lately",
         f"lock wait {index.waited(percent(thread.wait_share))}, "

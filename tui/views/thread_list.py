@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from locktop.collector.model import CONTENTION_KINDS, Thread, ThreadGroup, ThreadState, TimeSplit
-from locktop.collector.render.words import activity
+from locktop.collector.render.words import activity, probable_holder
 from locktop.collector.render.words.snapshot_index import (
     LONG_WAIT_S,
     SOME_SHARE,
     SnapshotIndex,
     only_waits_for_work,
 )
+from locktop.collector.render.words.source_location import short_location
 from locktop.tui.views import row_groups
 from locktop.tui.views.cells import PARTS_OF_LAST_MINUTE as PARTS
 from locktop.tui.views.cells import (
@@ -24,7 +25,7 @@ from locktop.tui.views.cells import (
     sparkline,
 )
 from locktop.tui.views.lock_list import LAST_MINUTE
-from locktop.tui.views.shorten import fit_middle, location_in
+from locktop.tui.views.shorten import fit_location, fit_middle
 from locktop.tui.views.sorting import SortKey, most_first
 from locktop.tui.views.styled_line import Line
 from locktop.tui.views.table import Cell, Column
@@ -137,7 +138,7 @@ def columns(
         _figure(index, "WAIT99", 6, lambda row: duration(row.wait_p99_s), 146),
         Column(LAST_MINUTE, PARTS, lambda row: _last_minute(index, row), from_width=220),
         _figure(index, "CONTEND", 7, lambda row: count(row.contended), 120),
-        Column("AT", _AT_WIDTH, lambda row: _where(index, row), grow=4, from_width=138),
+        Column("AT", _AT_WIDTH, lambda row: _where(index, row), fit_location, 4, 0, 138),
     )
 
 
@@ -232,7 +233,7 @@ def _quiet(index: SnapshotIndex, row: ThreadRow) -> str:
 
 def _where(index: SnapshotIndex, row: ThreadRow) -> Cell:
     frame = index.wait_frame(threads_of(row)[0])
-    text = location_in(frame, _AT_WIDTH) if frame is not None else ""
+    text = short_location(frame) if frame is not None else ""
     return text, "dim" if index.is_idle(row) else "where"
 
 
@@ -286,6 +287,9 @@ def _held_by(index: SnapshotIndex, row: ThreadRow) -> Cell:
     if wait is None:
         return "", "text"
     holders = row.holders if isinstance(row, ThreadGroup) else wait.holders
+    lock = index.locks.get(wait.lock)
+    if not holders and lock is not None and (probable := index.probable_holders(lock)):
+        return f"{probable_holder.MARK}{probable}", "holder"
     return index.holders(holders, wait.lock), "holder"
 
 

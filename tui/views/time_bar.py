@@ -21,6 +21,10 @@ SIGNS: tuple[tuple[str, str, str], ...] = (
 )
 
 
+#: By a part that the kernel does not count: what makes it.
+_HOW_TO_COUNT = {"disk": " (sysctl kernel.task_delayacct=1 would)"}
+
+
 def time_bar(time: TimeSplit | None, width: int) -> Line:
     """The bar in ``width`` cells, blank where nothing is known."""
     if time is None:
@@ -45,7 +49,7 @@ def _cells(shares: list[float], width: int) -> list[int]:
 
 
 def time_words(time: TimeSplit) -> Iterator[Span | str]:
-    """The parts with at least half a percent in words, then the parts that are not known."""
+    """The parts with at least half a percent in words, then the parts that nobody counts."""
     comma = ""
     for part, sign, style in SIGNS:
         share: float = getattr(time, part)
@@ -54,5 +58,5 @@ def time_words(time: TimeSplit) -> Iterator[Span | str]:
             comma = ", "
     for part in time.unknown:
         if getattr(time, part) < 0.005:
-            yield f"{comma}{PARTS[part]} not known"
+            yield f"{comma}{PARTS[part]} not counted{_HOW_TO_COUNT.get(part, '')}"
             comma = ", "

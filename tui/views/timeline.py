@@ -9,6 +9,7 @@ from rich.cells import cell_len
 
 from locktop.collector.analysis.timeline import cells
 from locktop.collector.model import (
+    CountedSpan,
     Flow,
     Lane,
     LaneState,
@@ -18,6 +19,7 @@ from locktop.collector.model import (
     Window,
 )
 from locktop.collector.render.text.timeline import wait_sentence
+from locktop.collector.render.words.plot import bar
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.collector.render.words.timeline import (
     axis,
@@ -36,6 +38,11 @@ from locktop.tui.views.styled_line import Line, Span, cut, line_text, make_line,
 _NAME_WIDTH = 13
 CELLS_FROM = 2 + _NAME_WIDTH + 1
 _WAIT_WIDTH = 6
+#: Above a cell of sums from counters; and the cells of the bar of a reading.
+COUNTED = "┄"
+_BAR_WIDTH = 12
+#: The text of a cell of sums, in place of its waits.
+COUNTED_HINT = "exact sums of counters; there were too many waits to show: + zooms in to them"
 #: From this width the time zone is named.
 _ZONE_FROM = 100
 
@@ -70,7 +77,7 @@ def lane_line(lane: Lane, name: str, view: LaneView) -> Line:
     window = view.window
     parts = view.cells_of_lanes.get(lane.tid)
     if parts is None:
-        parts = view.cells_of_lanes[lane.tid] = cells(lane.spans, window)
+        parts = view.cells_of_lanes[lane.tid] = cells(lane.spans, window, lane.counted)
     spans: list[Span] = []
     waited = 0
     for number, cell in enumerate(parts):
@@ -101,9 +108,25 @@ def _join(spans: Sequence[Span]) -> list[Span]:
     return joined
 
 
-def axis_line(window: Window, cursor: int, notables: Sequence[Notable]) -> Line:
-    """The times above the cells, with a mark above the cursor, and ``!`` for alerts and marks."""
+def counted_axis(window: Window, counted: Sequence[CountedSpan]) -> list[str]:
+    """The times above the cells, with a sign between them above the cells of counters."""
     signs = list(axis(window))
+    for span in counted:
+        for cell, ns in window.parts(span.from_ns, span.to_ns):
+            is_most = 2 * ns >= window.edge_ns(cell + 1) - window.edge_ns(cell)
+            if signs[cell] == " " and is_most:
+                signs[cell] = COUNTED
+    return signs
+
+
+def axis_line(
+    window: Window,
+    cursor: int,
+    notables: Sequence[Notable],
+    counted: Sequence[CountedSpan] = (),
+) -> Line:
+    """The times above the cells, with a mark above the cursor, and ``!`` for alerts and marks."""
+    signs = counted_axis(window, counted)
     for notable in notables:
         if window.from_ns <= notable.time_ns <= window.to_ns:
             signs[window.cell_at(notable.time_ns)] = "!"
@@ -124,7 +147,7 @@ def position_line(
     width: int,
     *,
     is_over: bool,
-    is_reading: bool = False,
+    read_part: float | None = None,
 ) -> Line:
     """The first line: the process, the visible span, the length of a cell, and the cursor.
 
@@ -138,7 +161,7 @@ def position_line(
         count: the visible cells.
         width: characters.
         is_over: whether the past has an end, because nothing new comes.
-        is_reading: whether a part of the span is not on the screen yet.
+        read_part: the part 0..1 that is read, while locktop reads; None: nothing is being read.
     """
     cell_ns = max(1, view.span_ns // count)
     digits = max(3, digits_for(cell_ns))
@@ -154,13 +177,13 @@ def position_line(
     cursor: list[Span | str] = [("  ▼ ", "key"), (time_of_day(view.at_ns, digits), "strong")]
     if width >= _ZONE_FROM:
         cursor.append((f" {time_zone(view.at_ns)}", "label"))
-    if is_reading:
-        cursor += ["  ", (" reading … ", "flag")]
+    progress = reading_bar(read_part) if read_part is not None else []
     fitting = (
-        [*head, *span, *cell, *cursor],
-        [*head, *span, *cursor],
-        [*span, *cursor],
-        [*span[:-1], *cursor],
+        [*head, *span, *cell, *cursor, *progress],
+        [*head, *span, *cursor, *progress],
+        [*span, *cursor, *progress],
+        [*span[:-1], *cursor, *progress],
+        [*span[:-1], *progress],
     )
     lines = [make_line(*spans) for spans in fitting]
     return cut(
@@ -168,11 +191,20 @@ def position_line(
     )
 
 
+def reading_bar(part: float) -> list[Span | str]:
+    """The part 0..1 that is read, as a bar: `` reading ━━━━━━       50 %``."""
+    return [
+        ("  reading ", "label"), (bar(part, _BAR_WIDTH), "running"), (f" {part:4.0%}", "label"),
+    ]  # fmt: skip
+
+
 def losses(time_line: TimeLine) -> list[Span | str]:
     """Return flags with the reasons that a picture of the past is less than exact."""
     spans: list[Span | str] = []
     if time_line.is_sampled:
         spans += [(" estimates from samples ", "flag"), " "]
+    if time_line.counted:
+        spans += [(f" {COUNTED} sums, no single waits ", "flag"), " "]
     if time_line.lost_records:
         spans += [(f" {time_line.lost_records} records lost ", "flag"), " "]
     return spans
@@ -202,7 +234,8 @@ def cell_line(lane: Lane, view: TimeView, window: Window, index: SnapshotIndex) 
     """The exact sums of the cell under the cursor."""
     number = window.cell_at(view.at_ns)
     begin, end = window.edge_ns(number), window.edge_ns(number + 1)
-    parts = cells(lane.spans, Window(from_ns=begin, to_ns=end, count=1))[0] if end > begin else {}
+    cell = Window(from_ns=begin, to_ns=max(end, begin + 1), count=1)
+    parts = cells(lane.spans, cell, lane.counted)[0]
     digits = min(9, digits_for(max(1, end - begin)) + 3)
     spans: list[Span | str] = [
         (f" {time_of_day(begin, digits)} ", "label"), (index.thread_name(lane.tid), "strong"), " ",
@@ -224,10 +257,22 @@ def wait_lines(
     woken_by: Flow | None,
     woke: Sequence[Flow],
     index: SnapshotIndex,
+    *,
+    is_counted: bool = False,
 ) -> Iterator[Line]:
-    """The wait under the cursor: who had the lock meanwhile, who gave it, and the stack."""
+    """The wait under the cursor: who had the lock meanwhile, who gave it, and the stack.
+
+    Args:
+        wait: None: none is known.
+        holders: sentences about who had the lock.
+        woken_by: who gave the lock.
+        woke: who got it next.
+        index: has the names.
+        is_counted: whether the cell has the sums of counters.
+    """
     if wait is None:
-        yield make_line((" no wait here; n goes to the next one of this thread", "label"))
+        said = COUNTED_HINT if is_counted else "no wait here; n goes to the next one of this thread"
+        yield make_line((f" {said}", "label"))
         return
     record = wait.record
     yield make_line((f" {wait_sentence(wait, index)}", "waiting" if not wait.idle else "dim"))

@@ -8,12 +8,11 @@ from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 from textual.app import App
-from textual.geometry import Size
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.render.copied_file import save_copy
 from locktop.tui.terminal.clipboard import MAX_BYTES
-from locktop.tui.views.shorten import path_in
+from locktop.tui.views.cells import plain
 
 #: How long the message with the path stays, in seconds.
 _COPIED_S = 15.0
@@ -33,10 +32,6 @@ class Messages(Protocol):
     @property
     def app(self) -> App[object]:
         """The app, which may send."""
-
-    @property
-    def size(self) -> Size:
-        """The size of the screen."""
 
     def show_message(self, *texts: str, style: str = "text", seconds: float = 6.0) -> None:
         """Show a message."""
@@ -80,7 +75,5 @@ class Copier:
             self._screen.show_message(f"{done}; no file: {fault}", style="stuck", seconds=_COPIED_S)
             return
         done = "sent to the terminal; also in " if is_small else f"{large}; in "
-        begin = f"Copied {what}: {done}"
-        room = self._screen.size.width - len(begin) - 1
-        lines = [begin + path_in(path, room), note]
+        lines = [f"Copied {what}: {done}{plain(str(path))}", note]
         self._screen.show_message(*filter(None, lines), seconds=_COPIED_S)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from textual import events
 from textual.message import Message
 
-from locktop.tui.views.styled_line import Line, line_text
+from locktop.tui.views.styled_line import Line, line_text, make_line
 from locktop.tui.widgets.scroll_panel import ScrollPanel
 from locktop.tui.widgets.strip_cache import CURSOR, CURSOR_ELSEWHERE, PLAIN
 
@@ -38,6 +38,8 @@ class ItemList(ScrollPanel):
         self._row: Callable[[int], Line] = lambda _: ()
         self._lines: dict[int, Line] = {}  # by id: a row is compared first, and painted later
         self._cursor = 0
+        #: Returns why there are no rows, for the first line; "" if nothing is to say.
+        self.about_empty: Callable[[], str] = lambda: ""
         #: Whether the user chose a row. Until then the cursor stays on the first row.
         self.chosen = False
 
@@ -76,6 +78,11 @@ class ItemList(ScrollPanel):
         if line is None:
             line = self._lines[id_] = self._row(id_)
         return line, mark
+
+    def line_at(self, y: int) -> tuple[Line, int]:
+        if not self._ids and y == self.heads:
+            return make_line((f" {self.about_empty()}", "dim")), PLAIN
+        return super().line_at(y)
 
     def show(self, ids: Sequence[int], row: Callable[[int], Line]) -> None:
         """Show ``ids``, each as the line ``row(id)``."""

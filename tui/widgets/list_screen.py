@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from textual import events, on
 from textual.app import ComposeResult
+from textual.binding import BindingType
 from textual.containers import Container
 from textual.message import Message
 from textual.widgets import Input
@@ -20,9 +21,9 @@ from locktop.collector.errors import LocktopError, reason_of
 from locktop.collector.model import Snapshot
 from locktop.collector.render.files import NotWrittenError
 from locktop.tui.action_types import ScreenActions
-from locktop.tui.bindings import ENTRIES, footer_line, keys_of
+from locktop.tui.bindings import ENTRIES, bindings, footer_line, keys_of
 from locktop.tui.terminal.editor import editor_command
-from locktop.tui.views.shorten import path_in
+from locktop.tui.views.cells import plain
 from locktop.tui.views.styled_line import Line, make_line
 from locktop.tui.widgets.closing_screen import ClosingScreen
 from locktop.tui.widgets.copier import Copier
@@ -34,6 +35,7 @@ from locktop.tui.widgets.item_list import ItemList
 from locktop.tui.widgets.list_texts import ListTexts
 from locktop.tui.widgets.palette import Palette
 from locktop.tui.widgets.scroll_panel import ScrollPanel
+from locktop.tui.widgets.status_row import StatusRow
 from locktop.tui.widgets.view_bar import ViewBar
 
 #: How long an error, and the path of a new file, stay in the last line.
@@ -78,11 +80,13 @@ class ListScreen(ClosingScreen[None]):
             super().__init__()
             self.error = error
 
+    # These keys say on each screen what they do not do there.
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("sort", "reverse", "columns")]
     #: The actions of the screen.
     SCREEN: ClassVar[ScreenActions]
     #: The view that the screen shows, for the first line; "": the screen is in no row of views.
     view_name = ""
-    #: The state of the screen, for the right end of the first line.
+    #: The state of the screen, for the right end of the second line.
     flags_of: Callable[[], Line] = staticmethod(tuple)
 
     def __init__(self, travel: Travel | None = None) -> None:
@@ -90,7 +94,7 @@ class ListScreen(ClosingScreen[None]):
         super().__init__()
         self._travel = travel
         # Made here: the screen may close before Textual has mounted its widgets.
-        self.first_line = FixedLines(id="status")
+        self.status_row = StatusRow()
         self.headline_lines = FixedLines(id="headline")
         self.footer = Footer()
         self.filter = Filter(self.active_list, self._set_filter_words)
@@ -100,21 +104,31 @@ class ListScreen(ClosingScreen[None]):
         self.copier = Copier(self)
         self.texts = ListTexts(self, self.active_list)
 
+    def on_mount(self) -> None:
+        """Have an empty list say how to leave the filter."""
+        for widget in self.query(ItemList):
+            widget.about_empty = self._about_empty
+
+    def _about_empty(self) -> str:
+        if not self.filter_words:
+            return ""
+        key = keys_of(self.app).first_label("back")
+        return f"No row here has “{self.filter_words}”; {key} leaves the filter."
+
     def compose_top(self) -> ComposeResult:
         """The lines at the top: the views, the status and the headline."""
         if self.view_name:
             yield ViewBar(self.view_name)
-        yield self.first_line
+        yield self.status_row
         yield self.headline_lines
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Show a newer snapshot, above the monitor. A screen of one moment leaves it alone."""
 
     def show_flags(self) -> None:
-        """Show the state of the screen at the right end of the first line."""
-        if self.view_name and self.is_mounted:
-            for bar in self.query(ViewBar):  # none, if the screen closed before its first layout
-                bar.set_state(self.view_name, self.flags_of())
+        """Show the state of the screen at the right end of the second line."""
+        if self.is_mounted:
+            self.status_row.set_flags(self.flags_of())
 
     def compose_footer(self) -> ComposeResult:
         """The footer, and the filter in its place."""
@@ -206,9 +220,8 @@ class ListScreen(ClosingScreen[None]):
         except Exception as error:
             self.show_error(error, prefix="Not saved: ")
             return
-        begin = "Saved "
-        text = begin + path_in(path, self.size.width - len(begin) - 1)
-        self.show_message(text, seconds=_SAVED_S)
+        # Whole, to be copied: the footer grows with it.
+        self.show_message(f"Saved {plain(str(path))}", seconds=_SAVED_S)
 
     @on(Input.Changed, "#filter")
     def _filter_typed(self, event: Input.Changed) -> None:
@@ -289,6 +302,22 @@ class ListScreen(ClosingScreen[None]):
             return
         text = self.texts.row() if what == "row" else self.texts.details()
         self.copier.copy(f"the {what}", (lambda: text) if text else None)
+
+    def action_sort(self) -> None:
+        """Say that the screen has one order. A screen with several orders sorts."""
+        self.say_without_columns()
+
+    def action_reverse(self) -> None:
+        """See action_sort()."""
+        self.say_without_columns()
+
+    def action_choose(self, what: str) -> None:
+        """Say that the screen has no columns to choose."""
+        self.say_without_columns()
+
+    def say_without_columns(self) -> None:
+        """Say that what is seen has one order and no columns to choose."""
+        self.show_message("There is one order here, and there are no columns to choose.")
 
     def action_filter(self) -> None:
         """Open the filter."""

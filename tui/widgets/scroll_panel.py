@@ -113,6 +113,9 @@ class ScrollPanel(StripCache, ScrollView, can_focus=True, inherit_bindings=False
         wanted = Size(self.size.width, max(self.size.height, present + self.heads))
         if wanted != self.virtual_size:
             self.virtual_size = wanted
+        # The height is rounded up, so Textual would keep rows below the last line in sight.
+        if self.top > max(0, lines - self.page):
+            self.scroll_line(self.top)
 
     def scroll_line(self, number: int) -> None:
         """Scroll at once to line ``number`` at the top, but no further than the last page."""

@@ -1,4 +1,4 @@
-"""The first line: the views with their keys, the view in use, and the state of the screen.
+"""The first line: the views with their keys, and the view in use.
 
 A screen that no view leads to has none.
 """
@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from textual import events
 
 from locktop.tui.monitor_views import VIEWS, MonitorView
-from locktop.tui.views.styled_line import Line, Span, cut, line_text, make_line, merge
+from locktop.tui.views.styled_line import Line, Span, cut, line_text, make_line
 from locktop.tui.widgets.fixed_lines import FixedLines
 
 
@@ -21,40 +21,36 @@ class ViewBar(FixedLines):
     def __init__(self, current: str) -> None:
         super().__init__(id="views")
         self._current = current
-        self._flags: Line = ()
 
-    def set_state(self, current: str, flags: Line) -> None:
-        """Show that the view ``current`` is in use, with ``flags`` at the right end."""
-        self._current, self._flags = current, flags
-        self._draw()
+    def set_view(self, current: str) -> None:
+        """Show that the view ``current`` is in use."""
+        if current != self._current:
+            self._current = current
+            self._draw()
 
     def on_resize(self, _: events.Resize) -> None:
         """Choose names that fit."""
         self._draw()
 
     def _draw(self) -> None:
-        self.show((view_bar(self._current, self._flags, self.size.width or 80),))
+        self.show((view_bar(self._current, self.size.width or 80),))
 
 
-def view_bar(current: str, flags: Line, width: int) -> Line:
-    """The line in ``width`` cells: the longest names that leave room for the flags.
+def view_bar(current: str, width: int) -> Line:
+    """The line in ``width`` cells, with the longest names that fit.
 
     Args:
         current: the name of the view in use.
-        flags: the right end.
         width: cells.
     """
-    room = width - cell_len(line_text(flags))
     wordings: tuple[Callable[[MonitorView], str], ...] = (
         lambda view: f"{view.digit} {view.title}",
         lambda view: f"{view.digit} {view.short}",
         lambda view: f"{view.digit} {view.short}" if view.name == current else view.digit,
     )
     lines = [_names(current, words) for words in wordings]
-    line = next((line for line in lines if cell_len(line_text(line)) <= room), lines[-1])
-    line = cut(line, max(0, room))
-    blanks = " " * (room - cell_len(line_text(line)))
-    return merge((*line, (blanks, "text"), *flags))
+    line = next((line for line in lines if cell_len(line_text(line)) <= width), lines[-1])
+    return cut(line, width)
 
 
 def _names(current: str, words: Callable[[MonitorView], str]) -> Line:

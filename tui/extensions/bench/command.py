@@ -6,7 +6,10 @@ import argparse
 import sys
 from pathlib import Path
 
+from locktop.collector.errors import LocktopError
+
 NAME = "bench"
+GROUP = "control"
 HELP = "what the library costs on this machine"
 DESCRIPTION = """\
 Measures the cost of every lock and wait: without the library (unprepared), with a library that only
@@ -138,7 +141,6 @@ def _measure_grid(arguments: argparse.Namespace) -> int:
 
 
 def _measure_profiles(arguments: argparse.Namespace) -> int:
-    from locktop.collector.errors import LocktopError
     from locktop.collector.extensions.bench import profile_costs
 
     if arguments.contention or arguments.only or arguments.beside:

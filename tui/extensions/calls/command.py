@@ -6,6 +6,7 @@ import argparse
 import time
 from typing import TYPE_CHECKING
 
+from locktop.collector.errors import LocktopError
 from locktop.collector.extensions.calls.formats import CALLS_FORMATS, SCREEN_FORMATS
 from locktop.tui.commands import recorded
 from locktop.tui.commands.options import (
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
     from locktop.collector.recording.chosen_moment import Span
 
 NAME = "calls"
-HELP = "the function calls of an instrumented program: counts, times, lock waits"
+GROUP = "look"
+HELP = "function calls of an instrumented program, their times and waits"
 DESCRIPTION = """\
 Shows the function calls of a program that was built with -finstrument-functions and runs with the
 library: a list of functions, then the call tree. For each there are the number of calls, the time
@@ -109,7 +111,6 @@ def _show(arguments: argparse.Namespace) -> int:
 
 def _profile(arguments: argparse.Namespace) -> CallsProfile:
     """Return the calls that the user asks for. Raises LocktopError if there are none."""
-    from locktop.collector.errors import LocktopError
     from locktop.collector.extensions.calls.calls_profile import CallsProfile
     from locktop.collector.extensions.calls.model import calls_of
 
@@ -165,7 +166,6 @@ def _scan_calls(arguments: argparse.Namespace) -> Span:
 
 def _check_counted(pid: int) -> None:
     """Raise LocktopError if the library was told to count no calls."""
-    from locktop.collector.errors import LocktopError
     from locktop.collector.extensions.calls import switch
 
     try:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
+from contextlib import closing
 from typing import TYPE_CHECKING
 
+from locktop.collector.errors import LocktopError
 from locktop.collector.extensions.profiles.formats import PROFILE_FORMATS, PROFILE_LIST_FORMATS
 from locktop.tui.commands import options, recorded
 from locktop.tui.commands.output import add_format, add_output, destination, text_width, write
@@ -16,15 +18,16 @@ if TYPE_CHECKING:
     from locktop.collector.model import Snapshot
 
 NAME = "profile"
-HELP = "profiles that a program makes of its own code, also two beside each other"
+GROUP = "look"
+HELP = "profiles that a program makes of its own code"
 DESCRIPTION = """\
 Shows the profiles that a program makes of its own code through locktop.h (docs/profile.md).
 
-  locktop profile list -p PID          all profiles of a process
-  locktop profile show -p PID NAME     one of them: counts, plot, instructions, source lines
-  locktop profile show -p PID A B      two profiles of the same region beside each other
+  locktop profile list -p PID         all profiles of a process
+  locktop profile show -p PID NAME    one: counts, plot, instructions, lines
+  locktop profile show -p PID A B     two profiles of one region side by side
   locktop profile save -p PID NAME -o FILE
-  locktop profile show FILE [FILE]     saved ones
+  locktop profile show FILE [FILE]    saved ones
 
 NAME is the name that the program gave, or the number of the list. --format json writes JSON, and
 --force replaces FILE."""
@@ -63,7 +66,6 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    from locktop.collector.errors import LocktopError
     from locktop.collector.extensions.profiles.model import profiles_of
 
     if (arguments.pid is None) == (arguments.file is None):
@@ -78,7 +80,6 @@ def _list(arguments: argparse.Namespace) -> int:
 
 
 def _save(arguments: argparse.Namespace) -> int:
-    from locktop.collector.errors import LocktopError
     from locktop.collector.extensions.profiles import saved_profile
 
     if arguments.output is None:
@@ -90,7 +91,6 @@ def _save(arguments: argparse.Namespace) -> int:
 
 
 def _show(arguments: argparse.Namespace) -> int:
-    from locktop.collector.errors import LocktopError
     from locktop.collector.extensions.profiles.profile_listing import listing
 
     names = arguments.profiles
@@ -107,11 +107,8 @@ def _show(arguments: argparse.Namespace) -> int:
 
 
 def _scan_profiles(pid: int, arguments: argparse.Namespace) -> Snapshot:
-    source = options.attached(pid, arguments)
-    try:
+    with closing(options.attached(pid, arguments)) as source:
         return source.scan(resolve=True)
-    finally:
-        source.close()
 
 
 def _live(snapshot: Snapshot, name: str) -> KeptProfile:
@@ -126,7 +123,6 @@ def _live(snapshot: Snapshot, name: str) -> KeptProfile:
 
 def _kept_profile(text: str, arguments: argparse.Namespace) -> KeptProfile:
     """Return a saved profile, or the profile of a snapshot: SNAPSHOT:NAME."""
-    from locktop.collector.errors import LocktopError
     from locktop.collector.extensions.profiles import saved_profile
     from locktop.collector.extensions.profiles.kept_profile import profile_named
     from locktop.collector.extensions.profiles.model import profiles_of

@@ -80,7 +80,7 @@ class ProfilesScreen(OneListScreen):
         process = self._snapshot.process
         self.show_keys()
         title = make_line((f" {process.comm} {process.pid}  profiles of its own code", "strong"))
-        self.first_line.show((cut(title, width),))
+        self.status_row.show((cut(title, width),))
         self.headline_lines.show((cut(make_line((f" {self._says()}", "label")), width),))
         words = self.filter_words.lower()
         visible = {

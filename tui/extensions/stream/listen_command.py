@@ -9,6 +9,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from locktop.collector.errors import LocktopError
 from locktop.tui.commands import options
 from locktop.tui.commands.options import add_screen, no_terminal, screen_start
 from locktop.tui.extensions.stream import stream_options
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from locktop.collector.model import Snapshot
 
 NAME = "listen"
-HELP = "the screen for a process that `locktop stream` watches elsewhere"
+GROUP = "hand over"
+HELP = "the screen for a process that `locktop stream` sends"
 DESCRIPTION = """\
 Listens at URL and shows the first process that `locktop stream` sends there. When the stream ends,
 the screen keeps the last snapshot and waits for the next stream. URL is one of these:
@@ -50,7 +52,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Show what arrives, or print the first snapshot."""
-    from locktop.collector.errors import LocktopError
     from locktop.collector.extensions.stream import stream_url
     from locktop.collector.extensions.stream.listener import Listener
 
@@ -110,7 +111,6 @@ def _print_first(listener: Listener, signals: EndSignals) -> int:
 
 def _print(snapshot: Snapshot) -> bool:
     """Print a snapshot; return False for one that no process can have."""
-    from locktop.collector.errors import LocktopError
     from locktop.collector.render.formats import SNAPSHOT_FORMATS
 
     try:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from locktop.collector.recording.second_signal import SecondSignal
 
 NAME = "stream"
-HELP = "send what the screen would show to `locktop listen` elsewhere"
+GROUP = "hand over"
+HELP = "send what the screen would show to `locktop listen`"
 DESCRIPTION = """\
 Scans a process and sends each snapshot to a listener, which shows the screen. Start the listener
 first, except for UDP. URL is one of these:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from locktop.collector.errors import LocktopError
 from locktop.tui.commands import options
 from locktop.tui.commands.options import (
     add_history,
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
     from locktop.collector.sources.attach import Source
 
 NAME = "watch"
-HELP = "print, save and run a command when threads deadlock or wait too long"
+GROUP = "keep"
+HELP = "an alert when threads deadlock or wait too long"
 DESCRIPTION = """\
 Watches a process without a screen. An alert is one line, a snapshot with --snapshot-dir, and a
 command, which gets the line as its input. A certain deadlock is always an alert. A long wait is an
@@ -146,8 +148,6 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _check_directory(directory: Path | None) -> None:
     """Check the directory before the first alert needs it. Raises LocktopError."""
-    from locktop.collector.errors import LocktopError
-
     if directory is not None and not directory.is_dir():
         raise LocktopError(f"{directory}: no such directory")
     if directory is not None and not os.access(directory, os.W_OK | os.X_OK):
@@ -156,8 +156,6 @@ def _check_directory(directory: Path | None) -> None:
 
 def _check_recording(arguments: argparse.Namespace) -> None:
     """Check the options of the recording. Raises LocktopError."""
-    from locktop.collector.errors import LocktopError
-
     if arguments.record_on_alert and arguments.snapshot_dir is None:
         raise LocktopError("--record-on-alert needs --snapshot-dir DIR")
     if arguments.record_on_alert and not arguments.history:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import re
+from contextlib import closing
 from typing import TYPE_CHECKING
 
+from locktop.collector.errors import LocktopError
 from locktop.collector.extensions.whatif.formats import WHATIF_FORMATS
 from locktop.tui.commands import recorded
 from locktop.tui.commands.options import add_scan_options, attached, seconds
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from locktop.collector.extensions.whatif.question import WantedChanges
 
 NAME = "whatif"
+GROUP = "look"
 HELP = "what a change of the locks would gain"
 DESCRIPTION = """\
 Predicts the throughput of a process after a change: a shorter hold, a lock that is split, an rwlock
@@ -88,7 +91,6 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _answer(arguments: argparse.Namespace) -> Answered:
-    from locktop.collector.errors import LocktopError
     from locktop.tui.extensions.whatif import predictions
 
     wanted = _wanted_changes(arguments)
@@ -97,11 +99,8 @@ def _answer(arguments: argparse.Namespace) -> Answered:
             raise LocktopError(f"{arguments.file} is no recording; `locktop record` makes one")
         return predictions.predict_file(arguments, wanted)
     predictions.check_duration(arguments.duration)
-    source = attached(arguments.pid, arguments)
-    try:
+    with closing(attached(arguments.pid, arguments)) as source:
         return predictions.predict_process(source, arguments.pid, arguments.duration, wanted)
-    finally:
-        source.close()
 
 
 def _wanted_changes(arguments: argparse.Namespace) -> WantedChanges:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import argparse
 import contextlib
 import math
+import shutil
 import sys
-import threading
 import time
 from typing import TYPE_CHECKING
 
+from locktop.collector.errors import LocktopError
+from locktop.collector.render.words import plot
+from locktop.collector.render.words.wrap import wrapped
 from locktop.tui.commands import recorded
 from locktop.tui.commands.level_report import level_reported
 
@@ -17,17 +20,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from locktop.collector.extensions.whatif.answers import Answered
+    from locktop.collector.extensions.whatif.model import Progress
     from locktop.collector.extensions.whatif.question import WantedChanges
     from locktop.collector.sources.attach import Source
 
 #: Seconds to record; and the longest time, as the records of the span are kept in memory.
 DURATION_S, _MAX_DURATION_S = 10.0, 3600.0
+#: Cells of the bar, and seconds between two drawings.
+_BAR_WIDTH, _REDRAW_S = 20, 0.25
 
 
 def check_duration(duration_s: float | None) -> None:
     """Raise LocktopError for a time that is too long."""
-    from locktop.collector.errors import LocktopError
-
     if duration_s is not None and duration_s > _MAX_DURATION_S:
         raise LocktopError(
             f"-d {duration_s:.0f}: whatif records for at most {_MAX_DURATION_S:.0f} s"
@@ -56,14 +60,15 @@ def predict_process(
     from locktop.collector.extensions.whatif import answers
 
     duration_s = duration_s or DURATION_S
-    progress = _Progress(duration_s)
+    line = _ProgressLine(duration_s)
 
-    def replays() -> None:
-        progress.replays()
-        on_recorded()
+    def show(progress: Progress) -> None:
+        if progress.is_recorded and not line.is_recorded:
+            on_recorded()
+        line.show(progress)
 
-    with level_reported(pid), progress.displayed():
-        return answers.predict_process(source, pid, duration_s, wanted, replays)
+    with level_reported(pid), line.cleared():
+        return answers.predict_process(source, pid, duration_s, wanted, show)
 
 
 def predict_file(arguments: argparse.Namespace, wanted: WantedChanges) -> Answered:
@@ -75,54 +80,45 @@ def predict_file(arguments: argparse.Namespace, wanted: WantedChanges) -> Answer
         recorded.announce(recording, arguments)
         end = arguments.end if arguments.at is None else arguments.at
         from_ns, to_ns = chosen_moment.span_ns(recording, arguments.begin, end)
-        return answers.predict_recording(recording, from_ns, to_ns, wanted)
+        line = _ProgressLine(0.0)
+        with line.cleared():
+            return answers.predict_recording(recording, from_ns, to_ns, wanted, line.show)
 
 
-class _Progress:
-    """One line of the terminal: the seconds that are left to record, then the replays."""
+class _ProgressLine:
+    """One line of the terminal with a bar: of the recording, then of the replays."""
 
     def __init__(self, duration_s: float) -> None:
         self._duration_s = duration_s
-        self._is_recorded = threading.Event()
-        self._lock = threading.Lock()  # for the line
+        self.is_recorded = False
+        self._drawn_at = float("-inf")
 
     @contextlib.contextmanager
-    def displayed(self) -> Iterator[None]:
-        """Show the line meanwhile, if there is a terminal."""
-        if not sys.stderr.isatty():
-            yield
-            return
-        counting = threading.Thread(target=self._count, name="progress", daemon=True)
-        counting.start()
+    def cleared(self) -> Iterator[None]:
+        """Clear the line at the end."""
         try:
             yield
         finally:
-            self._is_recorded.set()
-            counting.join()
-            _write("")
+            self._write("")
 
-    def replays(self) -> None:
-        """Say that the process is recorded."""
-        with self._lock:
-            self._is_recorded.set()
-            if sys.stderr.isatty():
-                _write("replaying the records with each change")
+    def show(self, progress: Progress) -> None:
+        """Show how far the predictions are, and what is known so far."""
+        now = time.monotonic()
+        if progress.is_recorded == self.is_recorded and now < self._drawn_at + _REDRAW_S:
+            return
+        self._drawn_at, self.is_recorded = now, progress.is_recorded
+        drawn = f"{plot.bar(progress.part, _BAR_WIDTH)} {progress.part:4.0%}"
+        so_far = f"  so far: {progress.learned}" if progress.learned else ""
+        if progress.is_recorded:
+            self._write(f"replaying {drawn}{so_far}")
+        else:
+            left_s = math.ceil(self._duration_s * (1 - progress.part))
+            self._write(f"recording {drawn}, {left_s} s left{so_far}; Ctrl+C ends this")
 
-    def _count(self) -> None:
-        # The first scans come before the recording, so the first seconds show the whole time.
-        end_s = time.monotonic() + self._duration_s + min(1.0, self._duration_s / 4)
-        while not self._is_recorded.is_set():
-            left_s = min(math.ceil(self._duration_s), max(0, math.ceil(end_s - time.monotonic())))
-            with self._lock:
-                if not self._is_recorded.is_set():
-                    _write(
-                        f"recording all holds for {self._duration_s:g} s, {left_s} s left;"
-                        " Ctrl+C ends this"
-                    )
-            self._is_recorded.wait(1.0)
-
-
-def _write(text: str) -> None:
-    """Write over the line; "": clear it."""
-    with contextlib.suppress(OSError):
-        print(f"\r{text:<70}\r", end="", file=sys.stderr, flush=True)
+    def _write(self, text: str) -> None:
+        """Write over the line; "": clear it."""
+        if sys.stderr.isatty():
+            with contextlib.suppress(OSError):
+                width = max(20, shutil.get_terminal_size().columns - 1)
+                line = wrapped(text, width)[0]
+                print(f"\r{line:<{width}}\r", end="", file=sys.stderr, flush=True)

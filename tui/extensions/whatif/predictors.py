@@ -6,12 +6,13 @@ from collections.abc import Callable
 from typing import Protocol
 
 from locktop.collector.errors import LocktopError
-from locktop.collector.extensions.whatif import answers
+from locktop.collector.extensions.whatif import answers, sentences
 from locktop.collector.extensions.whatif.evidence import (
     recording_s,
     why_not_observed,
     why_not_replayed,
 )
+from locktop.collector.extensions.whatif.model import Progress
 from locktop.collector.extensions.whatif.question import WantedChanges
 from locktop.collector.model import Snapshot
 from locktop.collector.recording.moments import Moments
@@ -38,11 +39,15 @@ class Predictor(Protocol):
         """Return the effect of Enter: ``records all holds for 10 s``."""
         ...
 
+    def steps(self) -> tuple[str, ...]:
+        """Return what Enter does and costs, a sentence each."""
+        ...
+
     def why_not(self, snapshot: Snapshot) -> str:
         """Return why there can be no predictions, for the snapshot on the screen; "" if unknown."""
         ...
 
-    def predict(self, on_recorded: Callable[[], None]) -> answers.Answered:
+    def predict(self, on_progress: Callable[[Progress], None]) -> answers.Answered:
         """Record, if need be, and predict. The call blocks. Raises LocktopError."""
         ...
 
@@ -61,17 +66,20 @@ class LivePredictor:
     def begin(self) -> str:
         return f"records all holds for {DURATION_S:g} s (level all)"
 
+    def steps(self) -> tuple[str, ...]:
+        return sentences.recording_steps(recording_s(DURATION_S) - DURATION_S, DURATION_S)
+
     def why_not(self, snapshot: Snapshot) -> str:
         if self._host.feed.source is not None:
             return why_not_observed(snapshot)
         return _NOT_LIVE if self._host.past.is_replay else _ELSEWHERE
 
-    def predict(self, on_recorded: Callable[[], None]) -> answers.Answered:
+    def predict(self, on_progress: Callable[[Progress], None]) -> answers.Answered:
         source = self._host.feed.source
         if source is None:
             raise LocktopError(_NOT_LIVE if self._host.past.is_replay else _ELSEWHERE)
         pid = source.scan().process.pid
-        return answers.predict_process(source, pid, DURATION_S, WantedChanges(), on_recorded)
+        return answers.predict_process(source, pid, DURATION_S, WantedChanges(), on_progress)
 
 
 class ReplayPredictor:
@@ -98,6 +106,9 @@ class ReplayPredictor:
             return "predicts from the recording"
         return f"predicts from the recording, {clock_text(from_ns)} to {clock_text(to_ns)}"
 
+    def steps(self) -> tuple[str, ...]:
+        return sentences.replay_steps()
+
     def why_not(self, snapshot: Snapshot) -> str:
         """See Predictor. The span may end after ``snapshot``."""
         try:
@@ -105,5 +116,7 @@ class ReplayPredictor:
         except LocktopError as error:
             return str(error)
 
-    def predict(self, on_recorded: Callable[[], None]) -> answers.Answered:
-        return answers.predict_recording(self._recording(), *self._span_ns(), WantedChanges())
+    def predict(self, on_progress: Callable[[Progress], None]) -> answers.Answered:
+        return answers.predict_recording(
+            self._recording(), *self._span_ns(), WantedChanges(), on_progress
+        )

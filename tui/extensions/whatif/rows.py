@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import datetime
+from collections.abc import Mapping, Sequence
 
 from locktop.collector.extensions.whatif import sentences, text_report
-from locktop.collector.extensions.whatif.model import Prediction, WhatIf
+from locktop.collector.extensions.whatif.model import Prediction, Progress, WhatIf
 from locktop.collector.model import Snapshot
 from locktop.collector.render.words import units
+from locktop.collector.render.words.plot import bar
+from locktop.collector.render.words.wrap import wrapped
 from locktop.tui.views.cells import fit_right
 from locktop.tui.views.styled_line import Line, make_line
 from locktop.tui.views.table import Cell, Column
+
+_BAR_WIDTH, _STEP_INDENT = 20, 4
 
 
 def prediction_columns(names: Mapping[int, str]) -> tuple[Column[Prediction], ...]:
@@ -19,13 +22,13 @@ def prediction_columns(names: Mapping[int, str]) -> tuple[Column[Prediction], ..
     return (
         Column("GAIN", 8, _gain, fitting=fit_right),
         Column(
-            "9 OF 10 IN",
+            sentences.LIKELY_RANGE.upper(),
             17,
             lambda prediction: (sentences.interval(prediction), "text"),
             fitting=fit_right,
         ),
         Column(
-            "AT MOST",
+            sentences.AT_MOST.upper(),
             8,
             lambda prediction: (sentences.gain(prediction.bound), "dim"),
             fitting=fit_right,
@@ -44,13 +47,37 @@ def _gain(prediction: Prediction) -> Cell:
     return sentences.gain(prediction.ratio), style
 
 
-def progress_line(left_s: int | None) -> Line:
-    """The progress. ``left_s``: seconds until the end of the recording; None: it has ended."""
-    if left_s is None:
-        now = " Replaying the records with each change …"
-    else:
-        now = f" Recording all holds: {left_s} s left, then replaying."
-    return make_line((now, "label"), ("  Esc leaves, this goes on.", "dim"))
+def progress_line(progress: Progress, left_s: int | None) -> Line:
+    """How far the predictions are, and what is known so far.
+
+    Args:
+        progress: the part of the recording, or of the replays.
+        left_s: seconds until the end of the recording; None: it has ended.
+    """
+    what = " Replaying each change  " if progress.is_recorded else " Recording all holds  "
+    left = f", {left_s} s left" if left_s is not None else ""
+    so_far = "best so far: " if progress.is_recorded else "so far: "
+    learned = f"  {so_far}{progress.learned}" if progress.learned else ""
+    return make_line(
+        (what, "label"), (bar(progress.part, _BAR_WIDTH), "running"),
+        (f" {progress.part:4.0%}{left}", "text"), (learned, "text"),
+        ("  Esc leaves, this goes on.", "dim"),
+    )  # fmt: skip
+
+
+def step_lines(steps: Sequence[str], width: int) -> list[Line]:
+    """Return the steps of a prediction and its cost, as a numbered list.
+
+    Args:
+        steps: sentences.
+        width: of the screen, in cells.
+    """
+    lines: list[Line] = [()]
+    for number, step in enumerate(steps, 1):
+        first, *more = wrapped(step, max(10, width - _STEP_INDENT - 1))
+        lines.append(make_line((f" {number}  ", "label"), (first, "text")))
+        lines += [make_line((" " * _STEP_INDENT + text.strip(), "text")) for text in more]
+    return lines
 
 
 def refusal_line(reason: str) -> Line:
@@ -60,18 +87,10 @@ def refusal_line(reason: str) -> Line:
 
 def taken_line(what_if: WhatIf, next_step: str) -> Line:
     """The time of the predictions, and what the user may do next."""
-    until = f" until {_clock(what_if.taken_at)}" if what_if.taken_at else ""
+    until = f" until {sentences.clock(what_if.taken_at)}" if what_if.taken_at else ""
     return make_line(
         (f" From {units.duration(what_if.span_s)}{until}.", "text"), (f"  {next_step}", "label")
     )
-
-
-def _clock(taken_at: str) -> str:
-    """The local time of day of an ISO 8601 time; "?" if it is none."""
-    try:
-        return datetime.fromisoformat(taken_at).astimezone().strftime("%H:%M:%S")
-    except (OverflowError, OSError, ValueError):
-        return "?"
 
 
 def answer_line(what_if: WhatIf) -> Line:

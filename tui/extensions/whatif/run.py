@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from locktop.collector.errors import LocktopError, reason_of
+from locktop.collector.extensions.whatif.model import Progress
 from locktop.collector.model import Snapshot
+from locktop.tui.daemon_work import run_in_daemon
 from locktop.tui.widgets.list_screen import ListScreen
 
 if TYPE_CHECKING:
@@ -22,6 +24,8 @@ _READY = "What if: the predictions are ready; U shows them."
 _GOES_ON = "The prediction goes on; U shows it."
 _RECORDING = "The recording at the level all goes on for {} s, then the level is back; U shows it."
 _SECONDS = 15.0
+#: Seconds between two drawings of the progress, at least.
+_REDRAW_S = 0.25
 
 
 class ShowsPredictions(Protocol):
@@ -53,6 +57,7 @@ class WhatIfRun:
         self._answered: Answered | None = None
         self.error = ""  # the reason that the last prediction failed
         self.is_busy = False
+        self.progress = Progress(is_recorded=False, part=0.0)  # of the work that goes on
         self._until_s: float | None = None  # the end of the recording; None: nothing is recorded
 
     def answered(self, snapshot: Snapshot) -> Answered | None:
@@ -72,7 +77,7 @@ class WhatIfRun:
     @property
     def left_s(self) -> int | None:
         """Whole seconds until the end of the recording; None while nothing is recorded."""
-        if not self.is_busy or self._until_s is None:
+        if not self.is_busy or self._until_s is None or self.progress.is_recorded:
             return None
         return max(0, math.ceil(self._until_s - self._now()))
 
@@ -83,17 +88,27 @@ class WhatIfRun:
         self.is_busy, self.error = True, ""
         seconds = predictor.recording_s
         self._until_s = self._now() + seconds if seconds else None
+        self.progress = Progress(is_recorded=not seconds, part=0.0)
         self._monitor.start(partial(self._work, predictor), "what if")
 
     async def _work(self, predictor: Predictor) -> None:
         loop = asyncio.get_running_loop()
 
-        def on_recorded() -> None:
-            with contextlib.suppress(RuntimeError):  # the loop is closed: locktop has ended
-                loop.call_soon_threadsafe(self._end_recording)
+        drawn_at = float("-inf")
+
+        def on_progress(progress: Progress) -> None:  # in the thread that predicts
+            nonlocal drawn_at
+            is_new_stage = progress.is_recorded != self.progress.is_recorded
+            self.progress = progress
+            if is_new_stage or time.monotonic() >= drawn_at + _REDRAW_S:
+                drawn_at = time.monotonic()
+                with contextlib.suppress(RuntimeError):  # the loop is closed: locktop has ended
+                    loop.call_soon_threadsafe(self.tick)
 
         try:
-            self._answered = await _run_in_thread(partial(predictor.predict, on_recorded))
+            # The level comes back by itself if the end of locktop cuts the recording off.
+            predict = partial(predictor.predict, on_progress)
+            self._answered = await run_in_daemon(predict, "what if")
         except LocktopError as error:
             self.error = str(error)
         except OSError as error:
@@ -104,10 +119,6 @@ class WhatIfRun:
         finally:
             self.is_busy = False
         self._tell_end()
-
-    def _end_recording(self) -> None:
-        self._until_s = None
-        self.tick()
 
     def tick(self) -> None:
         """Show the progress; called at each scan."""
@@ -128,33 +139,3 @@ class WhatIfRun:
             left_s = self.left_s
             said = _GOES_ON if left_s is None else _RECORDING.format(left_s)
             self._top().show_message(said)
-
-
-async def _run_in_thread(predict: Callable[[], Answered]) -> Answered:
-    """Return what ``predict`` returns, or raise what it raises.
-
-    Not by asyncio.to_thread: locktop would wait for the end of the recording before it ends. The
-    level comes back by itself if the recording is cut off.
-    """
-    loop = asyncio.get_running_loop()
-    answered: asyncio.Future[Answered] = loop.create_future()
-
-    def end(answer: Answered | None, error: Exception | None) -> None:
-        if answered.done():  # cancelled
-            return
-        if answer is not None:
-            answered.set_result(answer)
-        elif error is not None:
-            answered.set_exception(error)
-
-    def run() -> None:
-        answer, fault = None, None
-        try:
-            answer = predict()
-        except Exception as error:
-            fault = error
-        with contextlib.suppress(RuntimeError):  # the loop is closed: the screen has ended
-            loop.call_soon_threadsafe(end, answer, fault)
-
-    threading.Thread(target=run, name="what if", daemon=True).start()
-    return await answered

@@ -22,6 +22,7 @@ from locktop.tui.extensions.whatif.rows import (
     prediction_columns,
     progress_line,
     refusal_line,
+    step_lines,
     taken_line,
 )
 from locktop.tui.extensions.whatif.run import WhatIfRun
@@ -97,7 +98,7 @@ class WhatIfScreen(OneListScreen):
         process = self._snapshot.process
         self.show_keys()
         title = make_line((f" {process.comm} {process.pid}  what a change would gain", "strong"))
-        self.first_line.show((cut(title, self.size.width),))
+        self.status_row.show((cut(title, self.size.width),))
         self._show_headline()
         names = sentences.lock_names(answered.whatif, answered.snapshot) if answered else {}
         words = self.filter_words.lower()
@@ -121,7 +122,7 @@ class WhatIfScreen(OneListScreen):
             next_step, reason = f"No newer ones: {reason}.", ""
         lines = []
         if run.is_busy and not reason:
-            lines.append(progress_line(run.left_s))
+            lines.append(progress_line(run.progress, run.left_s))
         elif error := run.error or reason:
             lines.append(refusal_line(error))
         if what_if is not None:
@@ -141,7 +142,8 @@ class WhatIfScreen(OneListScreen):
     def _detail_lines(self) -> list[Line]:
         answered = self._answered
         if answered is None:
-            return []
+            is_waiting = not self._run.is_busy and not self._predictor.why_not(self._snapshot)
+            return step_lines(self._predictor.steps(), self.size.width) if is_waiting else []
         return detail_lines(answered.whatif, answered.snapshot, self.size.width)
 
     @property

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from locktop.tui.action_types import ABOVE, ALL_VIEWS, ENDS, FINDING, ScreenActions
+from locktop.tui.action_groups import ABOVE, ALL_VIEWS, ENDS, FINDING
+from locktop.tui.action_types import ScreenActions
 
 SCREEN_ACTIONS = ScreenActions(
     "what if",

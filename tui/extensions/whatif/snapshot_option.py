@@ -6,6 +6,7 @@ import argparse
 import time
 from typing import TYPE_CHECKING
 
+from locktop.collector.errors import LocktopError
 from locktop.tui.commands import recorded
 from locktop.tui.extensions.whatif import predictions
 
@@ -20,9 +21,7 @@ _SHARES_S = 1.0
 
 def check(arguments: argparse.Namespace) -> None:
     """Raise LocktopError if other options do not go with --whatif."""
-    from locktop.collector.errors import LocktopError
-
-    if arguments.inside or arguments.session:
+    if getattr(arguments, "inside", False) or arguments.session:
         raise LocktopError("--whatif excludes --inside and --session: make two snapshots")
     if arguments.file is not None and not recorded.is_recording(arguments.file):
         raise LocktopError("--whatif needs -p PID or a recording; a saved snapshot stays as it is")

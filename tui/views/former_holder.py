@@ -1,0 +1,56 @@
+"""The lines about a thread that held a lock and has released it since."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from locktop.collector.model import Event
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
+from locktop.tui.views.cells import duration
+from locktop.tui.views.styled_line import Line, Span, make_line
+
+
+def last_hold(index: SnapshotIndex, lock_id: int, tid: int = 0) -> Event | None:
+    """The hold of a lock that ended last, of those that are recorded; ``tid`` 0: of any thread."""
+    holds = [
+        event
+        for event in index.snapshot.events
+        if event.lock == lock_id and event.hold_s is not None and tid in (0, event.tid)
+    ]
+    return min(holds, key=seconds_since_end, default=None)
+
+
+def seconds_since_end(event: Event) -> float:
+    """How many seconds ago the wait and the hold of an event ended."""
+    return event.ago_s - event.wait_s - (event.hold_s or 0.0)
+
+
+def former_holder(
+    index: SnapshotIndex, tid: int, lock_id: int, is_live: bool = True
+) -> Iterator[Line]:
+    """The last hold of a thread that does not hold the lock any more; nothing while it does.
+
+    Args:
+        index: the snapshot.
+        tid: the thread.
+        lock_id: the lock.
+        is_live: whether newer snapshots replace this one.
+    """
+    lock = index.locks.get(lock_id)
+    if lock is None or tid in lock.holders or index.held(tid, lock_id) is not None:
+        return
+    spans: list[Span | str] = [
+        (f" {index.thread_name(tid)} has let go of ", "waiting"),
+        (index.lock_name(lock_id), "strong"),
+    ]
+    event = last_hold(index, lock_id, tid)
+    if event is not None:
+        ago = duration(seconds_since_end(event))
+        spans.append(f": held it for {duration(event.hold_s)}, until {ago} ago")
+        if location := index.stack_top(event.stack) or index.site(event.site):
+            spans += [", taken at ", (location, "where")]
+    yield make_line(*spans)
+    if is_live:
+        yield make_line(
+            "   ", ("p", "key"), " pauses: then Enter goes to the holder on the screen."
+        )
