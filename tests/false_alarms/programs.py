@@ -125,6 +125,8 @@ def _again(command: str) -> tuple[str, ...]:
 
 def _real() -> Iterator[Healthy]:
     yield Healthy("CPython", (sys.executable, "-c", PYTHON_PROGRAM), lives_s=1.0)
+    in_order = str(source_of("python_locks_in_order"))
+    yield Healthy("Python's locks in order", (sys.executable, in_order), lives_s=2.0)
     for needed, healthy in _INSTALLED:
         if all(shutil.which(command, path=_PATH) for command in needed):
             yield healthy

@@ -14,10 +14,17 @@ from typing import Any
 
 import msgpack
 import zstandard
+from msgspec.structs import replace
 from unit.builders import records, scenarios
 
 from fuzz.mutate import damaged
 from locktop.collector.errors import LocktopError
+from locktop.collector.extensions.diff.compare import compare
+from locktop.collector.extensions.diff.formats import DIFF_FORMATS
+from locktop.collector.extensions.diff.model import Side
+from locktop.collector.extensions.diff.sides import side_of_recording, side_of_snapshot
+from locktop.collector.extensions.report import page
+from locktop.collector.extensions.report.past_incident import MAX_RECORDS, past_incident
 from locktop.collector.model import NotableKind, Snapshot
 from locktop.collector.recording import chosen_moment, frame_format, snapshot_payload
 from locktop.collector.recording.frame_format import FILE_HEADER, MAGIC, VERSION, FrameType
@@ -302,8 +309,10 @@ def examine(path: Path) -> int:
         for query in (
             lambda: recording.records(0, 1 << 62),
             lambda: _use_time_line(recording),
+            lambda: _use_report(recording),
             lambda: chosen_moment.snapshot_at(recording, "alert"),
             lambda: use(chosen_moment.span_between(recording, None, None).figures()),
+            lambda: _use_difference(side_of_recording(recording, None, None, "r")),
         ):
             try:
                 query()
@@ -325,6 +334,15 @@ def use(snapshot: Snapshot) -> None:
     for weight in profile.weights:
         CALL_TREE_FORMATS.render("text", profile, weight, True, None)
     RecordingInfo.from_snapshot(snapshot, "1")
+    if snapshot.duration_s > 0:
+        _use_difference(side_of_snapshot(snapshot, "s"))
+
+
+def _use_difference(side: Side) -> None:
+    other = replace(side, locks={}, pieces=side.pieces[:1])
+    for before, after in ((side, side), (side, other), (other, side)):
+        for form in DIFF_FORMATS.names:
+            DIFF_FORMATS.render(form, compare(before, after))
 
 
 def _use_time_line(recording: Recording) -> None:
@@ -332,6 +350,13 @@ def _use_time_line(recording: Recording) -> None:
     first_ns, last_ns = reader.bounds()
     for from_ns, to_ns in ((first_ns, last_ns), (first_ns, first_ns + 1), (0, 1 << 62)):
         timeline.render(reader.read(from_ns, to_ns))
+
+
+def _use_report(recording: Recording) -> None:
+    span = chosen_moment.Span(chosen_moment.snapshot_at(recording, None))
+    _, to_ns = chosen_moment.span_ns(recording, None, None)
+    for max_records in (MAX_RECORDS, 1):
+        page.render(past_incident(recording, span, None, to_ns, max_records))
 
 
 def _check_line(error: LocktopError) -> None:

@@ -19,7 +19,7 @@ from locktop.collector.symbols.elf.symbol_table import Symbol
 from locktop.collector.symbols.modules import Module
 from locktop.collector.symbols.safe_open import open_regular
 
-ROUNDS, _, FIRST = os.environ.get("LOCKTOP_FUZZ", "60").partition(":")
+ROUNDS, _, FIRST = os.environ.get("LOCKTOP_FUZZ", "30").partition(":")
 #: The CPU time for all queries to one file; a sound file takes 5 ms.
 MAX_S = 5.0
 MAX_MEMORY = 200 << 20

@@ -29,7 +29,7 @@ from locktop.collector.symbols.unwind.stack_memory import StackCut
 from locktop.collector.symbols.unwind.unwinder import Unwinder
 from locktop.collector.symbols.unwind.x86_64 import frame_offset
 
-ROUNDS, _, FIRST = os.environ.get("LOCKTOP_FUZZ", "60").partition(":")
+ROUNDS, _, FIRST = os.environ.get("LOCKTOP_FUZZ", "30").partition(":")
 SEEDS = range(int(FIRST or 0), int(FIRST or 0) + int(ROUNDS))
 #: The CPU time for one file, stack or program of instructions; sound ones take 1 ms.
 MAX_S = 5.0

@@ -19,7 +19,7 @@ from locktop.collector.analysis import deadlocks
 from locktop.collector.analysis.wait_requests import build_graph
 from locktop.collector.model import Held, Kind, Lock, LockUse, Thread, ThreadState, Wait
 
-ROUNDS, _, FIRST = os.environ.get("LOCKTOP_FUZZ", "60").partition(":")
+ROUNDS, _, FIRST = os.environ.get("LOCKTOP_FUZZ", "30").partition(":")
 STATES = 50  # in one round
 PARTIES = 3
 MAIN = 1  # the first tid

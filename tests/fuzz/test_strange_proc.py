@@ -28,7 +28,7 @@ from locktop.collector.sources.probes.time_accounting import TimeAccounting
 from locktop.collector.sources.sampling import nptl_objects
 from locktop.collector.sources.sampling.nptl_objects import AFTER, BEFORE
 
-ROUNDS, _, FIRST = os.environ.get("LOCKTOP_FUZZ", "1000").partition(":")
+ROUNDS, _, FIRST = os.environ.get("LOCKTOP_FUZZ", "500").partition(":")
 SEEDS = range(int(FIRST or 0), int(FIRST or 0) + int(ROUNDS))
 NAME = rb"a) S 1 (b"
 STAT = (

@@ -22,7 +22,7 @@ from locktop.collector.symbols.unwind.stack_memory import StackCut, StackMemory
 from locktop.collector.symbols.unwind.walk_cache import WalkCache
 from locktop.collector.symbols.unwind.x86_64.register_recovery import FrameRegisters
 
-ROUNDS, _, FIRST = os.environ.get("LOCKTOP_FUZZ", "60").partition(":")
+ROUNDS, _, FIRST = os.environ.get("LOCKTOP_FUZZ", "30").partition(":")
 SEEDS = range(int(FIRST or 0), int(FIRST or 0) + int(ROUNDS))
 SP, PC, RBX, RBP, R12 = 7, 16, 3, 6, 12
 WORDS = 128

@@ -20,14 +20,14 @@ _COMPILED = {
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A wheel as `make dist` gives it to auditwheel."""
+    """A wheel as `make dist` gives it to auditwheel, with the parts that `make setup` compiled."""
     directory = tmp_path_factory.mktemp("wheel")
     tools = Path(sys.executable).parent
     subprocess.run(
         [
             *(sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check"),
             *("--no-build-isolation", "--no-deps", f"--wheel-dir={directory}", str(ROOT)),
-            f"--config-settings=build-dir={directory / 'build'}",
+            f"--config-settings=build-dir={ROOT / 'build' / 'editable'}",
         ],
         env={"PATH": f"{tools}:/usr/bin:/bin"},
         check=True,

@@ -25,13 +25,13 @@ _TARGET = re.compile(r"^([a-z][a-z-]*):", re.MULTILINE)
 def _help(*arguments: str) -> str:
     output = io.StringIO()
     with contextlib.redirect_stdout(output), contextlib.suppress(SystemExit):
-        cli.main([*arguments, "--help"])
+        cli.main([*arguments, "--help-all"])
     return output.getvalue()
 
 
 @functools.cache
 def _commands() -> frozenset[str]:
-    return frozenset(re.findall(r"^    ([a-z]+) ", _help(), re.MULTILINE))
+    return frozenset(re.findall(r"^  ([a-z]+) ", _help(), re.MULTILINE))
 
 
 def _code(text: str) -> Iterator[tuple[int, str]]:

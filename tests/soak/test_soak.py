@@ -30,9 +30,9 @@ from locktop.collector.sources.attach import attach
 from locktop.collector.sources.base import Source
 from locktop.collector.sources.launch import preload_environment
 
-SECONDS = 60 * float(os.environ.get("LOCKTOP_SOAK_MINUTES", "0.25"))
+SECONDS = 60 * float(os.environ.get("LOCKTOP_SOAK_MINUTES", "0.15"))
 EVERY_S = 0.5
-#: Some 33 threads live at a time, and some 60,000 end in a short run. Ended threads keep a block
+#: Some 33 threads live at a time, and some 35,000 end in a short run. Ended threads keep a block
 #: until another thread collects them: some 125 blocks on an idle machine.
 RINGS_MAX = 1000
 

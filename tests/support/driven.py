@@ -71,6 +71,13 @@ class Screen:
         """Wait until the screen shows ``text``; toasts come a few messages later."""
         await says(self.app, self.pilot, text)
 
+    async def reaches(self, state: Callable[[], bool]) -> None:
+        """Wait until ``state`` returns true."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not state():
+            assert time.monotonic() < deadline, "a state that never came"
+            await self.pilot.pause()
+
     async def says_no_more(self, text: str) -> None:
         """Wait until the screen does not show ``text``."""
         await says(self.app, self.pilot, text, wanted=False)
@@ -92,12 +99,12 @@ class Screen:
 
     @property
     def first(self) -> str:
-        """The first line: the views and the state of the screen."""
+        """The first line: the views."""
         return self.lines[0]
 
     @property
     def status(self) -> str:
-        """The line of the process."""
+        """The line of the process, with the state of the screen."""
         return self.lines[1]
 
     @property

@@ -33,6 +33,19 @@ for thread in gdb.selected_inferior().threads():
     found[thread.ptid[1]] = names
 print("said:" + json.dumps(found))
 """
+_OWN_FUNCTIONS = """\
+import gdb, json
+found = {}
+for thread in gdb.selected_inferior().threads():
+    thread.switch()
+    frame, names = gdb.newest_frame(), []
+    while frame is not None:
+        if not gdb.solib_name(frame.pc()):
+            names.append(frame.name() or "")
+        frame = frame.older()
+    found[thread.ptid[1]] = names
+print("said:" + json.dumps(found))
+"""
 _PATIENCE_S = 120.0
 
 
@@ -48,6 +61,15 @@ def stacks(gdb: Path, pid: int, directory: Path) -> dict[int, list[int]]:
 def functions(gdb: Path, pid: int, directory: Path) -> dict[int, list[str]]:
     """Return the names of each thread's innermost functions by tid; "" for a function without."""
     said: dict[str, list[str]] = _said(gdb, pid, directory, _FUNCTIONS)
+    return {int(tid): names for tid, names in said.items()}
+
+
+def own_functions(gdb: Path, pid: int, directory: Path) -> dict[int, list[str]]:
+    """Return the functions of the program itself in each thread's stack by tid, innermost first.
+
+    Inlined ones count, those of libraries do not.
+    """
+    said: dict[str, list[str]] = _said(gdb, pid, directory, _OWN_FUNCTIONS)
     return {int(tid): names for tid, names in said.items()}
 
 

@@ -34,8 +34,8 @@ class Hang:
 HANGS = [
     Hang(
         "python_gil_and_state_lock", 1,
-        ("all 3 threads", "the GIL of Python in log_line", "g_state_lock in state_add"),
-        ("HANG: all 3 threads", "the GIL of Python in log_line", "g_state_lock in state_add"),
+        ("loader -> renderer|renderer -> loader", "held by renderer", "g_state_lock", "log_line"),
+        ("DEADLOCK for", "renderer wants g_state_lock of loader", "of renderer"),
     ),
     Hang(
         "loader_lock_and_registry", 1,

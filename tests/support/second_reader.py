@@ -43,6 +43,7 @@ class RingRecord:
     hold: int
     site: int
     began_ns: int = 0
+    wait_ns: int = 0
 
 
 @dataclass
@@ -129,6 +130,7 @@ def _records(batch: list[Any]) -> Iterator[RingRecord]:
     slots = _columns(raw, count) if count else _slots(raw)
     for record in slots:
         record.began_ns = time_ns - round((ticks - record.start) * 1e9 / hz)
+        record.wait_ns = round(record.wait * 1e9 / hz)
         yield record
 
 

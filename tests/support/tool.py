@@ -9,8 +9,10 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -44,9 +46,20 @@ def start(
 def run(
     *arguments: str | int, environment: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run ``locktop ARGUMENTS`` to its end, in a fork of a process that has imported all of it."""
-    variables = {**os.environ, **(environment or {})}
+    """Run ``locktop ARGUMENTS`` to its end, in a fork of a process that has imported all of it.
+
+    The runs of these tests share what they read of libraries, such as libc. ``environment`` may say
+    LOCKTOP_CACHE=none, where it matters how soon names come.
+    """
+    names = {"LOCKTOP_CACHE": _names().name} if os.environ.get("LOCKTOP_CACHE") == "none" else {}
+    variables = {**os.environ, **names, **(environment or {})}
     return _client.run([*map(str, arguments)], variables, PATIENCE_S)
+
+
+@cache
+def _names() -> tempfile.TemporaryDirectory[str]:
+    """The directory of what runs have read of libraries; it goes with the tests."""
+    return tempfile.TemporaryDirectory(prefix="locktop-names-")
 
 
 def run_alone(

@@ -7,8 +7,8 @@ A command is a line. ``tick N`` publishes the large snapshot of that tick. ``cal
 snapshot with many callers. ``hostile`` publishes one with wide and combining characters. ``same``
 publishes the last snapshot again. ``settle`` only waits. The child answers with a line of JSON as
 soon as the writer has all output of the command. The answer has the text that the screen is to
-show. After ``memory`` it also has the collections of all garbage, and the strips that exist. After
-the answer to ``stick`` the event loop is busy for ever.
+show, and the number of collections of all garbage. After ``memory`` it also has the number of
+strips that exist. After the answer to ``stick`` the event loop is busy for ever.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import threading
 import traceback
 from collections.abc import Callable
 from typing import IO
+from unittest import mock
 
 from msgspec.structs import replace
 from parent_watch import end_with_parent
@@ -33,6 +34,7 @@ from unit.builders import scenarios
 
 from locktop.collector.model import Snapshot
 from locktop.tui.app import LocktopApp
+from locktop.tui.screens.past_travel import PastTravel
 from locktop.tui.terminal import driver
 from locktop.tui.themed_app import run_app
 
@@ -66,6 +68,11 @@ def answer_faults(
     answers.close()
 
 
+#: The time of the first snapshot, nanoseconds since 1970.
+BEGAN_NS = 1_800_000_000_000_000_000
+TICK_NS = 500_000_000
+
+
 def main() -> None:
     end_with_parent()
     driver.PATIENCE_S = float(sys.argv[3])
@@ -73,8 +80,10 @@ def main() -> None:
     answers = os.fdopen(int(sys.argv[2]), "w", buffering=1)
     ticks = [0]
     feed = HandFeed(scenarios.many())
-    # Two snapshots a second, however busy the machine is.
+    # Two snapshots a second, however busy the machine is. The graphs go by the same clock.
     app = LocktopApp(feed, "night", now=lambda: ticks[0] / 2)
+    clock = mock.patch.object(PastTravel, "now_ns")
+    clock.start().side_effect = lambda: BEGAN_NS + ticks[0] * TICK_NS
 
     stuck = threading.Event()
 
@@ -98,9 +107,9 @@ def main() -> None:
                 "queued": app.meter.queued,
                 "interval_s": feed.interval_s,
                 "text": text,
+                "collections": gc.get_stats()[2]["collections"],
             }
             if word == "memory":
-                answer["collections"] = gc.get_stats()[2]["collections"]
                 answer["strips"] = sum(isinstance(one, Strip) for one in gc.get_objects())
             if word == "stick":
                 asyncio.run_coroutine_threadsafe(stick(), loop)

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 
 import pytest
+from support.ssh_server import SshServer
 from support.terminal import Terminal, opened_terminal
 
 
@@ -37,3 +38,10 @@ def picker() -> Iterator[Terminal]:
         yield opened
     finally:
         opened.close()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshServer]:
+    opened = SshServer(tmp_path_factory.mktemp("ssh"))
+    yield opened
+    opened.close()

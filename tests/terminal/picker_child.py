@@ -14,9 +14,9 @@ from locktop.tui.screens.process_picker import PickerApp
 from locktop.tui.themed_app import run_app
 
 FOUND = [
-    Candidate(311, "squid", "squid -f /etc/squid.conf", "app", 24, True, ""),
-    Candidate(312, "store", "store --port 7000", "app", 24, True, ""),
-    Candidate(1, "init", "/sbin/init", "root", 1, False, "it runs without the library"),
+    Candidate(311, "squid", "squid -f /etc/squid.conf", "squid", "app", 24, True, ""),
+    Candidate(312, "store", "store --port 7000", "store --port 7000", "app", 24, True, ""),
+    Candidate(1, "init", "/sbin/init", "init", "root", 1, False, "it runs without the library"),
 ]
 
 

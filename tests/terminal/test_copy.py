@@ -50,7 +50,7 @@ def test_row_and_details_reach_the_terminal_and_the_file(runtime: Path) -> None:
         ):
             mark = terminal.received
             terminal.press(key)
-            terminal.wait_text(f"Copied {what}: sent to the terminal; also in ", mark)
+            terminal.wait_text(f"Copied {what}: sent to the terminal; also in", mark)
             (text,) = copies(terminal.since(mark))
             assert copied_file(runtime).read_bytes() == text
             assert copied_file(runtime).stat().st_mode & 0o777 == 0o600
@@ -157,7 +157,7 @@ def test_tmux_takes_copies_in_one_of_its_settings_and_the_file_always(
         mark = len(opened.output)
         opened.press(key)
         # tmux handles the output of the app in its order: the copy comes before the message.
-        opened.wait_text(f"Copied {what}: sent to the terminal; also in ", mark)
+        opened.wait_text(f"Copied {what}: sent to the terminal; also in", mark)
         opened.wait_text("set-clipboard is on", mark)
         text = copied_file(runtime).read_bytes()
         assert text
@@ -184,7 +184,7 @@ def test_screen_passes_a_copy_on_to_its_terminal(tmp_path: Path, runtime: Path) 
         for key, what in KEYS:
             mark = len(opened.output)
             opened.press(key)
-            opened.wait_text(f"Copied {what}: sent to the terminal; also in ", mark)
+            opened.wait_text(f"Copied {what}: sent to the terminal; also in", mark)
             text = copied_file(runtime).read_bytes()
             assert opened.copies_after(mark) == [text]
             opened.clear_message()

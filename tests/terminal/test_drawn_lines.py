@@ -14,9 +14,9 @@ PAINT_ALL = "\x0c"
 NARROW = (80, 24)
 
 
-@pytest.fixture(params=[Kind.TMUX_3_3, Kind.SCREEN])
+@pytest.fixture
 def drawing(request: pytest.FixtureRequest) -> Iterator[Terminal]:
-    """A child that gives up its unread output soon, and draws lines."""
+    """A child that gives up its unread output soon, and draws lines on a terminal of this kind."""
     variables = {"TERM": "tmux-256color"}
     with opened_terminal(patience_s=0.3, kind=request.param, variables=variables) as terminal:
         yield terminal
@@ -28,6 +28,7 @@ def emulated(terminal: Terminal, output: bytes, size: tuple[int, int]) -> Emulat
     return emulator
 
 
+@pytest.mark.parametrize("drawing", [Kind.TMUX_3_3, Kind.SCREEN], indirect=True)
 def test_drawn_lines_are_lines_after_a_new_size_too(drawing: Terminal) -> None:
     for key in ("z", "z", "?", "q"):
         drawing.press(key)
@@ -49,7 +50,9 @@ def test_drawn_lines_are_lines_after_a_new_size_too(drawing: Terminal) -> None:
     assert not all_output.draws
 
 
-@pytest.mark.parametrize("end", ["SIGTERM", "hang"])
+@pytest.mark.parametrize(
+    ("drawing", "end"), [(Kind.TMUX_3_3, "SIGTERM"), (Kind.SCREEN, "hang")], indirect=["drawing"]
+)
 def test_an_end_in_the_midst_of_a_line_leaves_letters(end: str, drawing: Terminal) -> None:
     drawing.fill()
     mark = drawing.received

@@ -21,7 +21,7 @@ from locktop.collector.sources.launch import preload_environment
 from locktop.tui.commands.demo import demo_program
 
 #: The usual steps, and how many there are between two checks.
-STEPS, BETWEEN_CHECKS = 1000, 100
+STEPS, BETWEEN_CHECKS = 400, 100
 #: The usual seed: each run types the same.
 SEED = 52
 #: The action that quits does nothing in this program until the file ``may-quit`` is there.

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import getpass
 import os
 import shutil
-import socket
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +12,7 @@ import pytest
 from support.eventually import until
 from support.keys import bytes_of, leaves_all, own_keys
 from support.pty_tool import PtyTool
+from support.ssh_server import SSHD, SshServer
 from support.targets import Target
 from support.tool import COMMAND
 
@@ -22,22 +20,6 @@ from locktop.collector.sources.launch import preload_environment
 from locktop.tui.commands.demo import demo_program
 from locktop.tui.keymap import shipped
 
-SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
-#: Where sshd of root changes its root to; the package of sshd makes the directory at boot.
-EMPTY_ROOT = Path("/run/sshd")
-CONFIG = """\
-ListenAddress 127.0.0.1
-Port {port}
-HostKey {directory}/host
-AuthorizedKeysFile {directory}/user.pub
-PidFile none
-StrictModes no
-UsePAM no
-PasswordAuthentication no
-KbdInteractiveAuthentication no
-PermitRootLogin prohibit-password
-SetEnv HOME={directory}
-"""
 #: The words that the screen of each action shows.
 VIEWS = {
     "help": "Esc closes this",
@@ -54,56 +36,6 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-class Server:
-    """An sshd of this user that only this test can log in to.
-
-    The home of a session is a directory of the test: its shell reads no file of the user.
-    """
-
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-        for name in ("host", "user"):
-            command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(directory / name)]
-            subprocess.run(command, check=True)
-        if os.getuid() == 0:
-            EMPTY_ROOT.mkdir(mode=0o755, exist_ok=True)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self._port = free.getsockname()[1]
-        config = directory / "config"
-        config.write_text(CONFIG.format(port=self._port, directory=directory))
-        self._process = subprocess.Popen(
-            [str(SSHD), "-D", "-e", "-f", str(config)], stderr=subprocess.PIPE, text=True
-        )
-        assert self._process.stderr is not None
-        said = self._process.stderr.readline()
-        assert "listening" in said, said + self._process.stderr.read()
-
-    def close(self) -> None:
-        """End the server."""
-        self._process.terminate()
-        self._process.communicate()
-
-    def command(self, remote: str) -> list[str]:
-        """The command that runs the shell line ``remote`` over SSH, on a terminal."""
-        options = {
-            "StrictHostKeyChecking": "no", "UserKnownHostsFile": "/dev/null", "LogLevel": "ERROR",
-            "IdentitiesOnly": "yes",
-        }  # fmt: skip
-        return [
-            "ssh", "-tt", "-F", "none", "-p", str(self._port), "-i", f"{self._directory}/user",
-            *(word for name, value in options.items() for word in ("-o", f"{name}={value}")),
-            f"{getpass.getuser()}@127.0.0.1", remote,
-        ]  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    opened = Server(tmp_path_factory.mktemp("ssh"))
-    yield opened
-    opened.close()
-
-
 @pytest.fixture
 def process() -> Iterator[Target]:
     with Target([demo_program(), "--deadlock"], preload_environment(None)) as target:
@@ -111,7 +43,7 @@ def process() -> Iterator[Target]:
 
 
 @pytest.fixture
-def tool(server: Server, process: Target, tmp_path: Path) -> Iterator[PtyTool]:
+def tool(server: SshServer, process: Target, tmp_path: Path) -> Iterator[PtyTool]:
     """`locktop -p PID` at the other end of the connection."""
     pid = tmp_path / "pid"
     remote = (

@@ -64,12 +64,13 @@ def test_a_crowd_behind_a_pool_is_behind_the_index_lock(
     rates = [index.locks[lock].rates.wait for lock in waits]
     assert root.behind.wait == pytest.approx(sum(rates))
     narrow = line_text(headline(index, 80))
-    assert narrow == " g_index_lock: 299 threads behind it; held by loader, now in read"
+    holder = "held by loader at load_index:44, in read"
+    assert narrow == f" g_index_lock: 299 threads behind it; {holder}"
     assert f"now in {truth['call']}" in line_text(headline(index, 200))
     assert first_row(index) == "g_index_lock"
     text = " ".join(report.render(seen).split())
     assert "loader) holds mutex g_index_lock" in text
-    assert f"{CROWD} threads, " in text
+    assert f"{CROWD} threads wait behind this, " in text
 
 
 def test_one_hot_lock_without_a_chain_is_named_as_before(start_target: StartTarget) -> None:

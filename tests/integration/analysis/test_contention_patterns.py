@@ -23,6 +23,7 @@ EXPECTED = {
     "longhold": ("long_hold", "g_lock"),
     "falseidle": ("false_idle", "g_work"),
     "oversubscribed": ("oversubscribed", ""),
+    "cpustarved": ("cpu_starved", "g_lock"),
     "highrate": ("high_rate", "g_lock"),
 }
 #: Together these times are enough for rates, and for a wait that counts as starved.

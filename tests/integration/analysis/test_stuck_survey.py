@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from support import tool
-from support.targets import StartTarget
+import subprocess
+import sys
+import time
 
-from locktop.collector.sources.stuck_survey import survey
+import pytest
+from support import tool
+from support.eventually import until
+from support.pythons import PYTHON
+from support.targets import StartTarget, Target, source_of
+
+from locktop.collector.linux.sleep_clock import SleepClock
+from locktop.collector.sources import discover
+from locktop.collector.sources.sampling.glance import glance
+from locktop.collector.sources.stuck_survey import StuckThreads, survey, survey_all
 
 
 def test_a_deadlock_is_certain_and_its_threads_are_counted(start_target: StartTarget) -> None:
@@ -26,3 +36,121 @@ def test_a_dormant_process_stays_dormant(start_target: StartTarget) -> None:
 
 def test_a_process_without_the_library_has_no_figures(start_unprepared: StartTarget) -> None:
     assert survey(start_unprepared("ring_of_three").pid) is None
+
+
+def sleeps_for_locks(pid: int) -> int:
+    """Return how many threads a glance sees waiting for locks."""
+    seen = glance(pid)
+    return len(seen.for_locks) if seen is not None else 0
+
+
+def surveyed(pid: int) -> list[StuckThreads]:
+    """Return what the steps of the survey learn of a process, in their order.
+
+    The pauses keep it near 2 % of a CPU.
+    """
+    candidates = [candidate for candidate in discover.candidates() if candidate.pid == pid]
+    learned, pauses_s, began_s = [], 0.0, time.process_time()
+    for step in survey_all(candidates):
+        pauses_s += step.pause_s
+        time.sleep(step.pause_s)
+        if step.stuck is not None:
+            learned.append(step.stuck)
+    assert time.process_time() - began_s < 0.03 * pauses_s
+    return learned
+
+
+def test_a_deadlock_without_the_library_is_certain_after_two_glances_and_a_scan(
+    start_unprepared: StartTarget,
+) -> None:
+    target = start_unprepared("ring_of_three")
+    target.go_on()
+    until(lambda: sleeps_for_locks(target.pid) == 3, "three sleeps for locks")
+    first, second, last = surveyed(target.pid)
+    assert (first.waiting, first.deadlock) == (3, "")
+    assert second.may_be_stuck
+    assert second.is_lower_bound
+    assert second.deadlock == "", "a glance proves nothing"
+    assert last.deadlock == "certain"
+
+
+def test_threads_that_wait_for_work_are_not_stuck(start_unprepared: StartTarget) -> None:
+    target = start_unprepared("ring_of_three")
+    (glanced,) = surveyed(target.pid)
+    assert (glanced.waiting, glanced.may_be_stuck) == (0, False)
+
+
+#: A handler of a signal could end the wait of the main thread.
+_CROSSED = """
+import signal, threading
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+one, other, both = threading.Lock(), threading.Lock(), threading.Barrier(2)
+def take(first, second):
+    with first:
+        both.wait()
+        with second:
+            pass
+for locks in ((one, other), (other, one)):
+    threading.Thread(target=take, args=locks).start()
+print("ready", flush=True)
+"""
+_IDLE = """
+import signal, threading
+from concurrent.futures import ThreadPoolExecutor
+pool, done = ThreadPoolExecutor(2), threading.Event()
+list(pool.map(str, range(10)))
+signal.signal(signal.SIGTERM, lambda *_: done.set())
+print("ready", flush=True)
+done.wait()
+"""
+
+
+def all_sleep(pid: int) -> bool:
+    """Return whether a glance sees all threads asleep in futex calls."""
+    seen = glance(pid)
+    return seen is not None and bool(seen.of_all)
+
+
+@pytest.mark.parametrize(
+    ("program", "deadlock"), [(_CROSSED, "certain"), (_IDLE, "")], ids=["crossed", "idle"]
+)
+def test_a_hung_python_program_is_deadlocked_and_an_idle_one_is_not(
+    program: str, deadlock: str
+) -> None:
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"ready\n"
+            until(lambda: all_sleep(process.pid), "all threads asleep")
+            first, *_, last = surveyed(process.pid)
+            assert (first.waiting, first.state) == (0, "")
+            assert last.deadlock == deadlock
+            assert last.may_be_stuck == bool(deadlock)
+        finally:
+            process.kill()
+
+
+def test_a_glance_knows_more_than_it_has_watched(start_unprepared: StartTarget) -> None:
+    before = time.monotonic()
+    target = start_unprepared("ring_of_three")
+    target.go_on()
+    until(lambda: sleeps_for_locks(target.pid) == 3, "three sleeps for locks")
+
+    def is_known() -> bool:
+        began = time.monotonic()
+        seen = glance(target.pid, SleepClock())
+        assert seen is not None
+        assert seen.longest_s <= time.monotonic() - before
+        return seen.longest_s > time.monotonic() - began
+
+    until(is_known, "sleeps that are older than the glance")
+
+
+def test_threads_that_want_a_lock_of_python_are_counted() -> None:
+    with Target([PYTHON, source_of("orders_service")]) as service:
+        service.expect("ready")
+        first, *_, last = surveyed(service.pid)
+        assert first.waiting == 0, "a glance does not tell it from a wait for work"
+        assert (last.waiting, last.deadlock) == (4, "")
+        assert last.may_be_stuck
+        assert last.is_lower_bound

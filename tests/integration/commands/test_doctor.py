@@ -50,7 +50,7 @@ def test_a_process_without_the_library_is_only_sampled(start_unprepared: StartTa
     assert "locktop run" in found["watch"]["remedy"]
     text = tool.run("doctor", "-p", target.pid)
     assert text.returncode == 3
-    assert text.stdout.startswith("a part is visible of process")
+    assert text.stdout.startswith("Only a part of process")
     assert max(len(line) for line in text.stdout.splitlines() if "/" not in line) <= 100
 
 

@@ -40,7 +40,10 @@ def test_the_answer_is_right_each_time(hang: Hang, is_prepared: bool, compiler: 
 
 def test_the_call_that_took_the_leaked_units_is_named(compiler: Compiler) -> None:
     hang = next(one for one in HANGS if one.name == "semaphore_units_leaked")
-    taken = r"all 3 units taken in borrow_connection \(semaphore_units_leaked.c:\d+\), not posted: "
+    taken = (
+        r"all 3 units taken in borrow_connection"
+        r" \(semaphore_units_leaked.c:\d+\), not given back: "
+    )
     with hanging(hang, True, compiler) as pid:
         deadline = time.monotonic() + PATIENCE_S
         # None of the waiters waits for itself alone: any unit would do.

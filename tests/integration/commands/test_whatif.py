@@ -99,9 +99,10 @@ def test_a_recording_of_another_level_is_refused(start_target: StartTarget, tmp_
     assert "level contended; whatif needs one with the level all" in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
+def test_wrong_use_is_reported_in_one_line(start_target: StartTarget) -> None:
+    target = start_target("lock_rounds", CROWD, flags=("-lm",))
+    target.expect("ready")
+    for options, said in (
         (["--hold", "mutexes[40]"], "--hold mutexes[40]: the form is --hold LOCK=0.5x"),
         (["--hold", "mutexes[40]=fast"], "'fast' is no factor such as 0.5x"),
         (["--split", "mutexes[40]=0"], "'0' is no number from 1 to 99999"),
@@ -110,17 +111,11 @@ def test_a_recording_of_another_level_is_refused(start_target: StartTarget, tmp_
         (["--threads", "crew=2"], "there is no group of threads 'crew'; groups: group"),
         (["--throughput", "g_other"], "there is no lock 'g_other'"),
         (["--from", "-1s"], "--at, --from and --to need a recording"),
-    ],
-)
-def test_wrong_use_is_reported_in_one_line(
-    start_target: StartTarget, options: list[str], said: str
-) -> None:
-    target = start_target("lock_rounds", CROWD, flags=("-lm",))
-    target.expect("ready")
-    done = tool.run("whatif", "-p", target.pid, *options)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert said in done.stderr
-    assert done.stderr.count("\n") == 1
+    ):
+        done = tool.run("whatif", "-p", target.pid, *options)
+        assert (done.returncode, done.stdout) == (2, ""), options
+        assert said in done.stderr
+        assert done.stderr.count("\n") == 1
 
 
 def test_a_semaphore_of_one_unit_is_a_lock(start_target: StartTarget) -> None:
@@ -146,8 +141,8 @@ def test_a_terminal_shows_what_goes_on(start_target: StartTarget) -> None:
     target.expect("ready")
     command = [str(tool.COMMAND), "whatif", "-p", str(target.pid), "-d", "2"]
     with PtyTool(command) as terminal:
-        terminal.shows("recording all holds for 2 s, ")
-        assert "recording all holds" not in terminal.shows("critical path")
+        terminal.shows("recording ")
+        assert "Ctrl+C ends this" not in terminal.shows("critical path")
 
 
 @pytest.mark.parametrize("command", [["whatif"], ["snapshot", "--whatif"]])
@@ -156,8 +151,8 @@ def test_a_terminal_counts_the_seconds_down(start_target: StartTarget, command: 
     target.expect("ready")
     options = ["-p", str(target.pid), "-d", "600"]
     with PtyTool([str(tool.COMMAND), *command, *options]) as terminal:
-        terminal.shows("recording all holds for 600 s, ")
-        is_later = re.compile(r"\b5\d\d s left; Ctrl\+C ends this")
+        terminal.shows("recording ")
+        is_later = re.compile(r"\b5\d\d s left.*; Ctrl\+C ends this")
         terminal.until(lambda text: is_later.search(text) is not None, "fewer seconds")
 
 
@@ -166,8 +161,8 @@ def test_a_snapshot_with_predictions_shows_what_goes_on(start_target: StartTarge
     target.expect("ready")
     options = ["-p", str(target.pid), "--whatif", "-d", "1"]
     with PtyTool([str(tool.COMMAND), "snapshot", *options]) as terminal:
-        assert terminal.comes(lambda _: b"recording all holds for 1 s, " in terminal.since(0))
-        assert terminal.comes(lambda _: b"replaying the records with each" in terminal.since(0))
+        assert terminal.comes(lambda _: b"recording " in terminal.since(0))
+        assert terminal.comes(lambda _: b"replaying " in terminal.since(0))
 
 
 def test_a_process_without_the_library_is_refused(start_unprepared: StartTarget) -> None:

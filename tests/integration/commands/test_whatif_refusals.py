@@ -131,3 +131,29 @@ def test_a_moment_of_a_recording_is_the_end_of_the_span(
     assert at["duration_s"] < whole["duration_s"]
     of_snapshot = tool.run("snapshot", str(path), "--whatif", "--at", "+1500ms")
     assert json.loads(of_snapshot.stdout)["whatif"] == at
+
+
+def test_a_stuck_process_is_no_calm_one(start_target: StartTarget) -> None:
+    target = start_target("hot_index_lock")
+    target.expect("ready")
+    document = refused("-p", target.pid, "-d", "1")
+    assert document["refusal"] == "few rounds"
+    assert "24 threads wait for mutex g_index_lock" in document["stuck"]
+    assert "indexer holds it" in document["stuck"]
+    assert document["why"].startswith(f"nothing goes on at the locks: {document['stuck']}; ")
+    assert "locktop check" in document["why"]
+
+
+def test_a_deadlocked_process_is_no_calm_one(start_target: StartTarget) -> None:
+    target = start_target("accounts_deadlock")
+    target.expect("ready")
+    document = refused("-p", target.pid, "-d", "1")
+    assert "deadlock: 2 threads of accounts_deadlo" in document["why"]
+
+
+def test_a_calm_process_may_have_more_to_do_later(start_target: StartTarget) -> None:
+    target = start_target("lock_rounds", QUIET, flags=FLAGS)
+    target.expect("ready")
+    document = refused("-p", target.pid, "-d", "1")
+    assert document["stuck"] == ""
+    assert "more to do" in document["why"]

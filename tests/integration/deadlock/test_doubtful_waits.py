@@ -15,7 +15,8 @@ from locktop.collector.sources.launch import preload_environment
 Need = Callable[..., object]
 
 CANNOT_TELL = 3
-CHECKS = 2
+#: After the first one that cannot tell.
+CHECKS = 1
 
 
 def _status(pid: int) -> int:

@@ -28,7 +28,7 @@ WAYS = {
 }
 #: A sampled process shows no waits for spin locks, and no reader's id.
 SAMPLED = {"mutex", "writer", "writer and reader"}
-_SCANS = 50
+_SCANS = 20
 #: In some of them a scan comes while the threads end.
 _KILLS = 8
 

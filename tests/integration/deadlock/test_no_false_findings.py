@@ -14,7 +14,7 @@ from false_alarms.programs import MISUSE, POSSIBLE, POTENTIAL, Healthy, all_heal
 from false_alarms.run import run
 from support.targets import Compiler
 
-RUNS = 40
+RUNS = 16
 
 
 def test_no_healthy_program_has_a_finding(compiler: Compiler, tmp_path: Path) -> None:

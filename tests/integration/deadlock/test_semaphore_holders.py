@@ -7,8 +7,8 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
-import pytest
 from support.targets import StartTarget, Target
+from support.thoroughness import some
 
 from locktop.collector.model import BlockReason, Kind, Snapshot
 from locktop.collector.sources.attach import attach
@@ -104,14 +104,13 @@ class Hands:
         return named
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_the_holder_is_right_or_unknown_after_each_step(
-    seed: int, start_target: StartTarget
-) -> None:
-    hands = Hands(start_target("semaphores_change_hands"), random.Random(seed))
-    named = 0
-    with closing(attach(hands.target.pid)) as source:
-        for _ in range(STEPS):
-            hands.step()
-            named += hands.check(source.scan())
-    assert named > 0
+def test_the_holder_is_right_or_unknown_after_each_step(start_target: StartTarget) -> None:
+    for seed in some(range(12), 4):
+        print(f"seed {seed}")
+        hands = Hands(start_target("semaphores_change_hands"), random.Random(seed))
+        named = 0
+        with closing(attach(hands.target.pid)) as source:
+            for _ in range(STEPS):
+                hands.step()
+                named += hands.check(source.scan())
+        assert named > 0

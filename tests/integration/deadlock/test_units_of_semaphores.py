@@ -52,12 +52,17 @@ def test_threads_that_kept_a_unit_are_known_and_those_that_ended_too(
     # The counts of a thread that ended stay with the thread, or are added to those of others.
     assert taken.ended + takers.get(truth["leaver"], 0) == 1
     text = tool.run("check", "-p", str(target.pid)).stdout
-    says = r"sem g_slots: all 3 units taken in borrow \(semaphore_units_kept.c:\d+\), not posted: "
+    says = (
+        r"sem g_slots: all 3 units taken in borrow"
+        r" \(semaphore_units_kept.c:\d+\), not given back: "
+    )
     assert re.search(says + "keeper-0, keeper-1, ", joined(text))
     with Screen(need("tmux"), "-p", target.pid, width=80, height=24) as screen:
         says = "all 3 units taken in borrow"
         screen.until(lambda text: f"g_slots: {says}" in text, "the banner")
-        screen.until(lambda text: "not posted: keeper-0, keeper-1" in joined(text), "the takers")
+        screen.until(
+            lambda text: "not given back: keeper-0, keeper-1" in joined(text), "the takers"
+        )
         screen.press("4")
         screen.until(lambda text: f"now {says}" in text, "the blocking tree")
         screen.press("q")
@@ -75,7 +80,7 @@ def test_two_semaphores_without_units_are_both_named(
     first = done.stdout.splitlines()[0]
     names = "sem g_slots or sem g_tokens|sem g_tokens or sem g_slots"
     assert re.search(rf"^deadlock: 10 threads of \S+ \d+ wait for ({names}), for ", first)
-    line = r"\(semaphore_units_leaked.c:\d+\), not posted: "
+    line = r"\(semaphore_units_leaked.c:\d+\), not given back: "
     assert re.search(rf"sem g_slots: all 3 units taken in borrow_connection {line}client", first)
     assert re.search(rf"sem g_tokens: all 3 units taken in take_token {line}caller", first)
     assert "wait for themselves" not in done.stdout
@@ -114,7 +119,7 @@ def test_each_call_site_is_named_and_the_first_of_several(start_target: StartTar
     words = joined(tool.run("check", "-p", str(target.pid)).stdout)
     line = r" \(semaphore_units_by_function.c:\d+\)"
     says = (
-        f"g_slots: all 4 units taken, not posted: twice x2 in store_row{line},"
+        f"g_slots: all 4 units taken, not given back: twice x2 in store_row{line},"
         rf" nester first in fetch_row{line}, {leaver} \(ended\) in fetch_row{line}"
     )
     assert re.search(says, words), words
@@ -140,11 +145,11 @@ def test_the_code_of_another_library_took_nothing(
     truth = target.truth()
     settled(target.pid, "g_slots", 1)
     words = joined(tool.run("check", "-p", str(target.pid)).stdout)
-    assert "not posted: keeper in first_take (" in words
+    assert "not given back: keeper in first_take (" in words
     target.go_on()
     assert target.truth() == truth  # both at the same address
     words = joined(tool.run("check", "-p", str(target.pid)).stdout)
-    assert "not posted: keeper, other in fetch_row (" in words
+    assert "not given back: keeper, other in fetch_row (" in words
     assert "_take" not in words
 
 
@@ -153,10 +158,10 @@ def test_a_semaphore_that_others_post_has_no_takers(start_target: StartTarget) -
     target.truth()
     seen = settled(target.pid, "g_slots", 1)
     assert taken_units(seen) == {}
-    assert "not posted" not in tool.run("check", "-p", str(target.pid)).stdout
+    assert "not given back" not in tool.run("check", "-p", str(target.pid)).stdout
 
 
 def test_a_sampled_process_says_nothing_of_takers(start_unprepared: StartTarget) -> None:
     target = start_unprepared("semaphore_units_kept", "leak")
     target.truth()
-    assert "not posted" not in tool.run("check", "-p", str(target.pid)).stdout
+    assert "not given back" not in tool.run("check", "-p", str(target.pid)).stdout

@@ -34,7 +34,7 @@ def test_cffi_and_the_compiler_agree_on_each_field(tmp_path: Path) -> None:
     source.write_text(
         "#include <stddef.h>\n#include <stdio.h>\n"
         '#include "locktop/abi.h"\n#include "reader.h"\n#include "counter.h"\n#include "sample.h"\n'
-        '#include "simulator.h"\n'
+        '#include "simulator.h"\n#include "cells.h"\n'
         "int main(void)\n{\n" + "\n".join(lines) + "\n}\n"
     )
     program = tmp_path / "layout"

@@ -62,7 +62,8 @@ def test_a_blocked_holder_is_in_the_system_call_that_it_announced(
     assert now is not None
     assert (now.doing, now.what) == (ActivityState.BLOCKED, about_to)
     assert now.call == about_to.partition("(")[0]
-    assert first.duration_s == 0.0 < now.duration_s, "the duration begins at the first scan"
+    assert 0.0 <= first.duration_s < now.duration_s
+    assert first.is_lower_bound, "the call began before the first scan"
     assert f"which is now in {about_to} for " in " ".join(report.render(seen).split())
     functions = [frame.function for frame in seen.stacks[now.stack]]
     assert functions[:2] == [way, "hold"], "the stack of the call"

@@ -45,8 +45,12 @@ def test_a_thread_that_may_hold_a_python_lock_shows_its_call_and_its_functions(
             frames = seen.stacks.get(thread_of(seen, truth["has"]).stack, ())
             return [frame.function for frame in frames if frame.module == "python"]
 
+        def is_ready(seen: Snapshot) -> bool:
+            waits = [thread_of(seen, tid).waiting_for for tid in truth["want"]]
+            return bool(functions(seen)) and None not in waits
+
         with closing(attach(target.pid)) as source:
-            seen = until(source, lambda seen: bool(functions(seen)), resolve=True)
+            seen = until(source, is_ready, resolve=True)
         assert functions(seen)[:2] == ["fetches", "has_the_lock"]
         now = thread_of(seen, truth["has"]).now
         assert now is not None

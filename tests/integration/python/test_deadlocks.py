@@ -13,7 +13,7 @@ from functools import partial
 import pytest
 from support import tool
 from support.eventually import until
-from support.pythons import PYTHON, PYTHONS, need_semaphores
+from support.pythons import PYTHON, PYTHONS, all_pythons, need_semaphores
 from support.scans import settle
 from support.targets import PATIENCE_S, Target, source_of
 
@@ -191,17 +191,45 @@ def test_a_worker_is_idle_before_and_after_its_functions_have_names(
     assert all(wait.idle for wait in waits)
 
 
-def test_without_the_library_check_cannot_tell_and_shows_the_functions() -> None:
-    """Nobody knows the holder. The wait is known from the first scan of the command on."""
-    command = [PYTHON, str(source_of("python_locks_deadlock")), "crossed"]
-    with Target(command) as target:
+@pytest.mark.parametrize("python", all_pythons())
+def test_without_the_library_two_rlocks_are_certain(python: str) -> None:
+    """An RLock has its owner."""
+    with Target([python, str(source_of("python_locks_deadlock")), "rlocks"]) as target:
+        tids = sorted([int(target.line()), int(target.line())])
+        _, found = certain(target.pid)
+        first, second = found.cycle
+        assert [(first.tid, first.held_by), (second.tid, second.held_by)] == [
+            (tids[0], tids[1]),
+            (tids[1], tids[0]),
+        ]
+        assert {edge.reason for edge in found.cycle} == {BlockReason.HELD}
+        done = tool.run("check", "-p", target.pid)
+        assert done.returncode == 1
+        assert "held by Thread-" in done.stdout
+
+
+@pytest.mark.parametrize("python", all_pythons())
+def test_without_the_library_two_locks_in_blocks_are_possible(python: str) -> None:
+    """A Lock has no owner: the threads are in its `with` blocks, and hold it probably."""
+    with Target([python, str(source_of("python_locks_deadlock")), "crossed"]) as target:
         tids = {int(target.line()), int(target.line())}
-        probe = tool.run("check", "--certain-only", "-p", target.pid)
-        assert (probe.returncode, "waits for sem" in probe.stdout) == (0, False), "at once"
+        certain_only = tool.run("check", "--certain-only", "-p", target.pid)
+        assert (certain_only.returncode, "waits for sem" in certain_only.stdout) == (0, False)
         done = tool.run("check", "-p", target.pid)
         assert done.returncode == 3
-        assert done.stdout.startswith("cannot tell whether there is a deadlock: 2 threads have")
         said = " ".join(done.stdout.split())
+        assert said.startswith("1 possible deadlock, none certain"), said
         for tid in tids:
             assert f"({tid}) waits for Lock in crosses (python_locks_deadlock.py:" in said
+        assert said.count("probably held by Thread-") == 2
         assert said.count("0 crosses at python_locks_deadlock.py:") == 2
+
+
+def test_without_the_library_a_lock_that_its_thread_wants_again_has_no_verdict() -> None:
+    """A block may release its lock for a time. Then this is no deadlock, but a usual wait."""
+    with Target([PYTHON, str(source_of("python_locks_deadlock")), "itself"]) as target:
+        tid = int(target.line())
+        done = tool.run("check", "-p", target.pid)
+        assert done.returncode == 3
+        assert done.stdout.startswith("cannot tell whether there is a deadlock: 1 thread has")
+        assert f"({tid}) waits for Lock in wants_again" in " ".join(done.stdout.split())

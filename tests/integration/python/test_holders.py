@@ -177,7 +177,7 @@ def test_the_screen_of_the_code_inside_names_the_holder_of_a_semaphore(
         name = named(target.pid, tid)
         screen.until(lambda text: re.search(rf"^\*.*{name}", text, re.M) is not None, "the holder")
         screen.press("I")
-        words = screen.until(lambda text: "has no record of its holds" in text, "the reason")
+        words = screen.until(lambda text: "nobody records who holds a" in text, "the reason")
         assert re.search(rf"{name}.* has it now", " ".join(words.split()))
         assert "nobody held" not in words
         screen.press("q")

@@ -18,6 +18,7 @@ from locktop.collector.recording.memory_keeper import MemoryKeeper
 from locktop.collector.recording.time_lines import TimeLineReader
 from locktop.collector.render.text import timeline
 from locktop.collector.render.text.timeline import longest_waits
+from locktop.collector.render.words import readers
 from locktop.collector.render.words.timeline import time_of_day
 from locktop.collector.sources.attach import attach
 
@@ -236,3 +237,31 @@ def test_a_sampled_holder_is_an_estimate(start_unprepared: StartTarget) -> None:
     assert found.is_estimate
     assert found.shares[0].tid == turns["compactor"].tid
     assert " had it for about " in sentences(line, wait)[0]
+
+
+def words_about_readers(target: Target) -> str:
+    """Return who had the lock while the writer waited, once scans tell."""
+    target.expect("ready")
+    words: list[str] = []
+    with past(target) as scans:
+        (writer,) = [thread.tid for thread in scans.scan().threads if thread.name == "prices"]
+
+        def are_known() -> bool:
+            scans.scan()
+            line = scans.line()
+            said = sentences(line, wait_of(line, writer))
+            words[:] = [text for text in said if text.startswith("readers had it in ")]
+            return bool(words)
+
+        until(are_known, "scans that show readers")
+    return words[0]
+
+
+def test_readers_that_take_turns_are_known_by_the_scans(start_target: StartTarget) -> None:
+    assert "query" in words_about_readers(start_target("starved_update"))
+
+
+def test_the_readers_of_a_sampled_lock_are_known_by_their_number(
+    start_unprepared: StartTarget,
+) -> None:
+    assert words_about_readers(start_unprepared("starved_update")).endswith(readers.UNKNOWN)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shutil
+import time
 from pathlib import Path
 
+from msgspec.structs import replace
 from support import tool
 from support.eventually import until
 from support.targets import Compiler, StartTarget
@@ -17,6 +19,7 @@ from locktop.collector.recording.recording import Recording
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.collector.sources.attach import attach
 from locktop.collector.sources.base import Source
+from locktop.tui.past import Past
 
 _SECOND_NS = 1_000_000_000
 
@@ -91,6 +94,32 @@ def test_the_text_of_an_alert_gets_the_name_of_its_lock(start_target: StartTarge
     source.close()
 
 
+def test_an_alert_of_a_machine_that_reads_no_names_for_minutes_gets_its_name(
+    start_target: StartTarget,
+) -> None:
+    target = start_target("long_wait_on_request", level="contended")
+    target.expect("ready")
+    target.go_on("1200")
+    target.line()
+    source, history = attach(target.pid, only_exact=True), History()
+    source.set_reading_names(False)
+    past, keeper, taken_ns = Past(history), MemoryKeeper(source, history), time.time_ns()
+    for scan in range(40):  # more than a search for names goes through
+        unnamed = replace(source.scan(), names_left=9)  # as while all CPUs are busy
+        keeper.keep(unnamed, taken_ns=taken_ns + scan * 2 * _SECOND_NS)
+    past.jump(-1)
+    position = past.position(taken_ns)
+    assert position is not None
+    assert " for mutex 0x" in position.reason
+    source.set_reading_names(True)
+    keeper.keep(named(source), taken_ns=taken_ns + 200 * _SECOND_NS)
+    position = past.position(taken_ns)  # the user did not jump again
+    assert position is not None
+    assert " for g_cache_lock" in position.reason
+    keeper.close()
+    source.close()
+
+
 def test_the_code_of_another_library_gives_no_name(
     compiler: Compiler, start_target: StartTarget, tmp_path: Path
 ) -> None:
@@ -145,7 +174,8 @@ def test_the_first_alert_of_a_recording_is_printed_with_names(
     target.go_on("hold")
     path = tmp_path / "r"
     file = str(path)
-    done = tool.run("record", "-p", target.pid, "-o", file, "-d", "1")
+    no_cache = {"LOCKTOP_CACHE": "none"}
+    done = tool.run("record", "-p", target.pid, "-o", file, "-d", "1", environment=no_cache)
     assert done.returncode == 0, done.stderr
     recording = Recording(path)
     first_ns = recording.times_ns()[0]

@@ -28,6 +28,12 @@ def test_a_signal_handler_may_post_anywhere(
     compare_with_unprepared("handler_posts_semaphores", scan=True)
 
 
+def test_a_signal_handler_and_a_child_may_wake_anywhere(
+    compare_with_unprepared: CompareWithUnprepared,
+) -> None:
+    compare_with_unprepared("futex_wakes_in_handlers")
+
+
 def test_a_signal_handler_may_wait_anywhere(
     compare_with_unprepared: CompareWithUnprepared,
 ) -> None:

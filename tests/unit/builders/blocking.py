@@ -69,3 +69,26 @@ def _locks(workers: int, duration_s: float) -> tuple[Lock, ...]:
         rates=LockRates(wait=float(workers)),
     )  # fmt: skip
     return records.some_idle(pool, 0.0), index
+
+
+def writers(count: int) -> Snapshot:
+    """Return writers that each wait for a lock of their own, and one thread that runs.
+
+    No holder is known: a condition has none.
+    """
+    waiting = [
+        replace(
+            _waits(FIRST_USER + i, "writer", i + 1, Kind.COND, 1.0 + i / 100),
+            state=ThreadState.WAITING,
+        )
+        for i in range(count)
+    ]
+    locks = [
+        replace(
+            records.lock(i + 1, f"AwaitState[{i}]", Kind.COND, waiters=(FIRST_USER + i,)),
+            idle=False,
+        )
+        for i in range(count)
+    ]
+    leader = records.thread(HOLDER, "leader", ThreadState.OTHER)
+    return records.snapshot((leader, *waiting), tuple(locks))

@@ -7,7 +7,13 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 from unit.builders import records
 
-from locktop.collector.model import Frame, InsideProfile, InsideStack, LockInside, Snapshot
+from locktop.collector.extensions.inside.model import (
+    InsideProfile,
+    InsideStack,
+    LockInside,
+    profile_of,
+)
+from locktop.collector.model import Frame, Snapshot
 
 SITE = 0x7500
 #: Three functions that take 70, 20 and 10 of 100 samples; the thread sleeps in the second.
@@ -20,7 +26,11 @@ def frames(*functions: str) -> tuple[Frame, ...]:
 
 
 def with_samples(
-    of: Snapshot, lock: int, samples: Mapping[str, int] = THREE, duration_s: float = 2.0
+    of: Snapshot,
+    lock: int,
+    samples: Mapping[str, int] = THREE,
+    duration_s: float = 2.0,
+    lost: int = 0,
 ) -> Snapshot:
     """Return the snapshot with samples of these functions inside a lock, 100 in a second."""
     stacks = {9000 + at: frames(name, "holds_once", "main") for at, name in enumerate(samples)}
@@ -35,11 +45,16 @@ def with_samples(
         share=whole / 100 / duration_s,
         stacks=found,
         pressure=(0.25, 0.5),
+        pressure_slice_s=1.0,
     )
+    before = profile_of(of)
+    locks = {**(before.locks if before is not None else {}), lock: inside}
     return replace(
         of,
-        locks=tuple(replace(one, inside=inside) if one.id == lock else one for one in of.locks),
         stacks={**of.stacks, **stacks},
         sites={**of.sites, SITE: frames("holds_once")[0]},
-        inside=InsideProfile(duration_s, 0.01, whole + 3, 3, 0, 2),
+        sections={
+            **of.sections,
+            "inside": InsideProfile(duration_s, 0.01, whole + 3, 3, lost, 2, locks),
+        },
     )

@@ -146,4 +146,23 @@ def test_tries_for_an_alert_whose_lock_never_gets_a_name_become_rare() -> None:
         kept.newest = TimedScan(second * 1_000_000_000, first)
         assert kept.names.reword([alert]) == [alert]
         tries += bool(kept.reads)
-    assert tries == 7  # after 1, 2, 4, 8, 16, 32 and 64 seconds
+    assert tries == 8  # after 1, 2, 3, 5, 9, 17, 33 and 65 seconds
+
+
+def test_a_wait_from_long_before_the_first_scan_gets_the_name_of_its_lock() -> None:
+    first = with_lock("")
+    text = f"worker waited 1.3 s for {first.locks[0].name}"
+    hour_ns = 3600 * 1_000_000_000
+    alert = Notable(time_ns=0, kind=NotableKind.WAIT, text=text, tid=2, lock=7)
+    kept = Kept(first)
+    kept.newest = TimedScan(hour_ns, replace(first, names_left=3))
+    assert kept.names.reword([alert]) == [alert]
+    kept.newest = TimedScan(hour_ns + 1, with_lock("g_cache"))
+    assert kept.names.reword([alert])[0].text.endswith(" for g_cache")
+
+
+def test_names_that_come_after_many_snapshots_are_not_given_up() -> None:
+    kept = Kept(*[snapshot(_UNNAMED, names_left=1)] * 30)
+    assert kept.frame(0) == _UNNAMED
+    kept.newest = TimedScan(30, snapshot(_NAMED))
+    assert kept.frame(0) == _NAMED

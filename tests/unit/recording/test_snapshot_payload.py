@@ -56,6 +56,21 @@ def test_the_section_of_a_session_part_lies_beside_the_fields_as_in_old_recordin
     assert snapshot_payload.decode(older) == scenarios.normal()
 
 
+def test_old_recordings_have_a_part_of_a_section_in_each_lock() -> None:
+    made = full()
+    recorded, blame = msgspec.msgpack.decode(snapshot_payload.encode(made), strict=False)
+    by_id = recorded["inside"].pop("locks")
+    assert by_id
+    for lock in recorded["locks"]:
+        lock["inside"] = by_id.get(lock["id"])
+    older = msgspec.msgpack.encode((recorded, blame))
+    assert snapshot_payload.decode(older) == made
+    for lock in recorded["locks"]:
+        lock["inside"] = {"samples": "many"}
+    with pytest.raises(LocktopError, match="a recorded snapshot is damaged"):
+        snapshot_payload.decode(msgspec.msgpack.encode((recorded, blame)))
+
+
 def test_an_own_payload_is_read_as_one_of_a_stranger() -> None:
     for made in (full(), with_rows(_ROWS)):
         payload = snapshot_payload.encode(made)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from msgspec.structs import replace
-from unit.builders import scenarios
+from support.pages import page
+from unit.builders import full_report, hangs, records, scenarios
 
-from locktop.collector.model import Frame, Kind, Snapshot
+from locktop.collector.model import Frame, Hang, Kind, Snapshot, ThreadState
 from locktop.collector.render import check_report
 from locktop.collector.render.words import verdict
 from locktop.tui.commands import check
@@ -82,3 +85,80 @@ def test_only_a_wait_from_before_the_first_scan_may_be_longer_than_known() -> No
     assert not verdict.may_be_long(sampled_wait(0.3))
     assert not verdict.may_be_long(sampled_wait(10.0, is_lower_bound=True))
     assert not verdict.may_be_long(scenarios.normal())
+
+
+def many_waits(count: int, frames: int) -> Snapshot:
+    """Threads wait long for locks without a known holder; one of the locks has no name."""
+    stack = tuple(records.frame("descend", "tree.c", 1 + n) for n in range(frames))
+    threads = tuple(
+        records.thread(
+            10 + n,
+            f"w{n}",
+            ThreadState.WAITING,
+            waiting_for=replace(
+                records.wait(n + 1, Kind.MUTEX, 10.0 + n, stack=9), is_lower_bound=n == 0
+            ),
+        )
+        for n in range(count)
+    )
+    made = records.snapshot(threads, (records.lock(1, ""), records.lock(2, "g_second")))
+    return replace(
+        made, stacks={9: (replace(stack[0], inlined=True), *stack[1:])} if frames else {}
+    )
+
+
+SLOTS = [lock for lock in full_report.everything().locks if lock.taken_units is not None]
+STUCK = scenarios.orders(scenarios.deadlock())
+BOTH = replace(STUCK, locks=(*STUCK.locks, *SLOTS), stacks={})
+HUNG = hangs.hung()
+BRIEF = Hang(certain=False, since_s=9.9, tids=(10, 11), doubt="who knows")
+
+
+@pytest.mark.parametrize(
+    ("name", "snapshot", "potential"),
+    [
+        ("check-deadlock", replace(scenarios.deadlock(), stacks={}), False),
+        ("check-units-and-orders", BOTH, True),
+        ("check-orders", scenarios.orders(), True),
+        ("check-waits", many_waits(2, 31), False),
+        ("check-hang", replace(HUNG, stacks={}), False),
+    ],
+)
+def test_the_pages_of_a_check(name: str, snapshot: Snapshot, potential: bool) -> None:
+    text = check_report.render_text(snapshot, potential, 100).decode()
+    assert text == page(name)
+    assert (
+        check_report.render_line(snapshot, potential, 100).decode() == f"{text.splitlines()[0]}\n"
+    )
+
+
+@pytest.mark.parametrize(("count", "last"), [(20, "  w0 (10)"), (21, "  and 1 thread more")])
+def test_a_check_lists_twenty_waits(count: int, last: str) -> None:
+    assert check_report.lines(many_waits(count, 0))[-1].startswith(last)
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "potential", "tids", "locks", "stacks"),
+    [
+        (scenarios.normal(), False, [], [], []),
+        (scenarios.deadlock(), False, [4730, 4731, 4732], [10, 11, 12], ["4"]),
+        (scenarios.orders(), False, [], [], []),
+        (scenarios.orders(), True, [], [1, 2, 3], ["1", "2", "4"]),
+        (many_waits(2, 3), False, [10, 11], [1, 2], ["9"]),
+        (HUNG, False, list(range(10, 29)), [1, 3, 4], ["1", "2", "3", "4"]),
+        (replace(many_waits(0, 0), hang=BRIEF), False, [], [], []),
+    ],
+)
+def test_the_document_has_what_the_finding_refers_to(
+    snapshot: Snapshot, potential: bool, tids: list[int], locks: list[int], stacks: list[str]
+) -> None:
+    document = json.loads(check_report.render_json(snapshot, potential))
+    assert [thread["tid"] for thread in document["threads"]] == tids
+    assert sorted(lock["id"] for lock in document["locks"]) == locks
+    assert sorted(document["stacks"]) == stacks
+    assert ("lock_order" in document) is potential
+    assert (document["hang"] is not None) is (snapshot is HUNG)
+    assert len(document["reports"]) == len(document["deadlocks"]) == len(snapshot.deadlocks)
+    assert document["finding"] == check_report.lines(snapshot, potential)[0]
+    assert document["deadlocked"] is verdict.is_deadlocked(snapshot)
+    assert document["complete"] is True

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from unit.builders import scenarios
+from msgspec.structs import replace
+from unit.builders import made_profiles, scenarios
 
-from locktop.collector.render import files, rendered_files
+from locktop.collector.errors import LocktopError
+from locktop.collector.render import copied_file, files, open_profile, rendered_files
+from locktop.collector.render.profiles.profile import SnapshotProfile
+from locktop.collector.render.snapshot_signal import SnapshotSignal
 
 
 def test_write_file_writes_a_whole_private_file_and_overwrites_nothing(tmp_path: Path) -> None:
@@ -50,10 +57,103 @@ def test_write_file_replaces_only_a_regular_file(tmp_path: Path, replace: bool) 
     assert sorted(p.name for p in tmp_path.iterdir()) == ["link", "pipe", "target"]
 
 
-def test_a_file_name_has_no_path_of_a_process_name() -> None:
-    from msgspec.structs import replace
+@pytest.mark.parametrize(
+    ("comm", "taken_at", "name"),
+    [
+        ("../../etc/x y\x1b", "2026-11-21T03:12:45.678Z", "_.._etc_x_y_-4711-20261121T031245Z"),
+        ("..", "2026-11-21T03:12:45.678Z", "process-4711-20261121T031245Z"),
+        ("store-1_a", "yesterday", "store-1_a-4711-Z"),
+    ],
+)
+def test_a_file_name_has_no_path_of_a_process_name(comm: str, taken_at: str, name: str) -> None:
+    calm = scenarios.normal()
+    hostile = replace(calm, process=replace(calm.process, comm=comm), taken_at=taken_at)
+    assert rendered_files.snapshot_name(hostile, ".json") == f"locktop-{name}.json"
 
-    snapshot = scenarios.normal()
-    hostile = replace(snapshot.process, comm="../../etc/x y\x1b")
-    name = rendered_files.snapshot_name(replace(snapshot, process=hostile), ".json")
-    assert name == "locktop-_.._etc_x_y_-4711-20261121T031245Z.json"
+
+def test_a_call_tree_is_named_by_its_process_if_that_is_known() -> None:
+    profile = SnapshotProfile(scenarios.normal())
+    assert rendered_files.call_tree_name(profile) == "locktop-callers-store-4711"
+    made = made_profiles.MadeProfile(made_profiles.ROOT, made_profiles.MIDDLE)
+    assert rendered_files.call_tree_name(made) == "locktop-callers"
+
+
+def test_a_name_that_exists_gets_a_number(tmp_path: Path) -> None:
+    names = [files.save_new("x", ".txt", b"new", tmp_path).name for _ in range(99)]
+    assert names == ["x.txt", *(f"x-{number}.txt" for number in range(2, 100))]
+    with pytest.raises(files.NotWrittenError, match=f"^{tmp_path}: too many files called x"):
+        files.save_new("x", ".txt", b"new", tmp_path)
+    with pytest.raises(files.NotWrittenError, match="no such directory"):
+        files.save_new("x", ".txt", b"new", tmp_path / "nodir")
+
+
+def test_a_file_goes_to_the_working_directory_by_default(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = rendered_files.save_snapshot(scenarios.normal(), "text")
+    assert path == tmp_path / "locktop-store-4711-20261121T031245Z.txt"
+    assert path.read_text().startswith("locktop 2026-11-21T03:12:45.678Z on db1")
+
+
+def test_what_the_user_copies_replaces_what_was_copied_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    copied_file.save_copy(b"first")
+    path = copied_file.save_copy(b"second")
+    assert path == tmp_path / "locktop/copied.txt"
+    assert path.read_bytes() == b"second"
+    assert path.stat().st_mode & 0o777 == 0o600
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(LocktopError, match=r"copied\.txt is a directory; name a file in it"):
+        copied_file.save_copy(b"third")
+
+
+@pytest.fixture
+def usr2() -> Iterator[None]:
+    before = signal.getsignal(signal.SIGUSR2)
+    yield
+    signal.signal(signal.SIGUSR2, before)
+
+
+@pytest.mark.usefixtures("usr2")
+def test_the_signal_saves_one_snapshot(tmp_path: Path) -> None:
+    woken: list[int] = []
+    saver = SnapshotSignal(lambda: woken.append(1), tmp_path)
+    saver.install()
+    assert saver.save(scenarios.normal()) == ""
+    signal.raise_signal(signal.SIGUSR2)
+    path = tmp_path / "locktop-store-4711-20261121T031245Z.json"
+    assert (woken, saver.is_pending) == ([1], True)
+    assert saver.save(scenarios.normal()) == f"snapshot {path}"
+    assert json.loads(path.read_bytes())["format"] == "locktop.snapshot"
+    assert saver.save(scenarios.normal()) == ""
+    lost = SnapshotSignal(lambda: None, tmp_path / "nodir")
+    lost.is_pending = True
+    assert lost.save(scenarios.normal()).startswith(f"no snapshot: {tmp_path}/nodir/locktop-store")
+
+
+@pytest.mark.usefixtures("usr2")
+def test_an_ignored_signal_stays_ignored() -> None:
+    signal.signal(signal.SIGUSR2, signal.SIG_IGN)
+    SnapshotSignal(lambda: None).install()
+    assert signal.getsignal(signal.SIGUSR2) is signal.SIG_IGN
+
+
+def test_a_file_with_a_profile_is_read_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = rendered_files.save_snapshot(scenarios.normal(), "json", tmp_path)
+    assert open_profile.open_snapshot(str(path)).process.comm == "store"
+    monkeypatch.setattr(open_profile, "MAX_BYTES", path.stat().st_size)
+    assert open_profile.open_profile(str(path)).process.pid == 4711
+    monkeypatch.setattr(open_profile, "MAX_BYTES", 2048)
+    with pytest.raises(LocktopError, match=f"^{path} is larger than 2.00 KiB$"):
+        open_profile.open_profile(str(path))
+    path.write_bytes(b"")
+    with pytest.raises(LocktopError, match=f"^{path}: an empty file$"):
+        open_profile.open_snapshot(str(path))
+    with pytest.raises(LocktopError, match=f"^{tmp_path}/none: no such file"):
+        open_profile.open_profile(f"{tmp_path}/none")

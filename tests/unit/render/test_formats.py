@@ -7,12 +7,15 @@ from typing import Any
 
 import msgpack
 import pytest
-from unit.builders import scenarios
+from unit.builders import inside_samples, scenarios
 
 from locktop.collector.errors import LocktopError
+from locktop.collector.extensions.inside.formats import INSIDE_FORMATS
+from locktop.collector.model.diagnosis import Diagnosis, full
 from locktop.collector.render import formats
 from locktop.collector.render.formats import (
     CALL_TREE_FORMATS,
+    DIAGNOSIS_FORMATS,
     FINDING_FORMATS,
     SNAPSHOT_FORMATS,
     OutputFormat,
@@ -74,7 +77,7 @@ def test_suffixes() -> None:
     suffixes = {one: found[one].suffix for found in DECLARED.values() for one in found.names}
     assert suffixes == {
         "json": ".json", "msgpack": ".msgpack", "text": ".txt", "line": ".txt", "dot": ".dot",
-        "mermaid": ".mmd", "csv": ".csv",
+        "mermaid": ".mmd", "csv": ".csv", "html": ".html",
     }  # fmt: skip
 
 
@@ -105,3 +108,26 @@ def test_a_report_of_callers_has_all_functions() -> None:
     step = next(iter(profile.butterflies(weight.name)))
     with pytest.raises(LocktopError, match="all functions"):
         CALL_TREE_FORMATS.render("csv", profile, weight, False, step)
+
+
+def test_a_call_tree_and_a_butterfly_in_each_format() -> None:
+    profile = SnapshotProfile(scenarios.normal())
+    weight = profile.weights[0]
+    step = next(one for one in profile.butterflies(weight.name) if one.name == "serve_one")
+    tree = CALL_TREE_FORMATS.render("text", profile, weight, False, None).decode()
+    butterfly = CALL_TREE_FORMATS.render("text", profile, weight, False, step).decode()
+    assert "  + serve_get at serve.c:130\n" in tree
+    assert "  > serve_one at serve.c:77\n" in butterfly
+    assert "nodes" in json.loads(CALL_TREE_FORMATS.render("json", profile, weight, False, None))
+    assert "butterfly" in json.loads(CALL_TREE_FORMATS.render("json", profile, weight, False, step))
+
+
+def test_the_functions_inside_a_lock_and_a_diagnosis_in_each_format() -> None:
+    sampled = inside_samples.with_samples(scenarios.normal(), 1)
+    text = INSIDE_FORMATS.render("text", sampled, sampled.locks[0])
+    assert text.startswith(b"locktop callers --inside: store 4711")
+    document = json.loads(INSIDE_FORMATS.render("json", sampled, sampled.locks[0]))
+    assert document["format"] == "locktop.inside"
+    diagnosis = Diagnosis((full("kernel", "6.1"),), 7, "app")
+    assert DIAGNOSIS_FORMATS.render("text", diagnosis).startswith(b"All of process 7")
+    assert json.loads(DIAGNOSIS_FORMATS.render("json", diagnosis))["pid"] == 7

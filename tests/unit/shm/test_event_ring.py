@@ -21,6 +21,7 @@ from locktop.collector.shm.event_ring import (
     FlightRecorder,
     RawEvent,
     RawMark,
+    count_holds,
     decode,
     decode_marks,
     decode_newest,
@@ -51,6 +52,15 @@ def test_a_damaged_record_costs_only_itself() -> None:
     for bad in (b"\0" * 64, b"\xff" * 64, b"\x9b" * 64, good[:40] + good[:24], b"\xc1" * 64):
         events, damaged = decode(good + bad + good + good)
         assert ([event.tid for event in events], damaged) == ([1, 1, 1], 1)
+
+
+def test_holds_are_counted_by_lock_and_length() -> None:
+    held = [record(lock=7, hold=2**40), record(lock=7, hold=3), record(lock=2**31, hold=3)]
+    data = b"".join([*held, record(lock=7, hold=3), record(lock=7, hold=0), b"\xff" * 64])
+    assert count_holds(data) == {(7, 2**40): 1, (7, 3): 2, (2**31, 3): 1}
+    decoded = [(event.lock, event.hold) for event in decode(data)[0] if event.hold]
+    assert sorted(count_holds(data).elements()) == sorted(decoded)
+    assert count_holds(b"") == {}
 
 
 def test_noise_raises_nothing_and_yields_only_valid_records() -> None:

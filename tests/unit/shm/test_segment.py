@@ -167,7 +167,7 @@ def test_damaged_files_give_a_snapshot_or_an_error_line(directory: Path) -> None
     path = whole.save(directory)
     used = int(whole.header.used)
     outcomes = []
-    for _ in some(range(300), 100):
+    for _ in some(range(300), 50):
         data = bytearray(whole.data)
         for _ in range(chance.choice((1, 4, 64))):
             at = chance.randrange(used)
@@ -186,7 +186,7 @@ def test_a_forged_number_gives_a_snapshot_or_an_error_line(directory: Path) -> N
     path = whole.save(directory)
     block = int(whole.header.threads.chunk[0])
     starts = [*range(0, whole.header.header_size, 4), *range(block, block + 330, 4)]
-    for at in some(starts, 40):
+    for at in some(starts, 20):
         data = bytearray(whole.data)
         data[at : at + 4] = b"\xff\xff\xff\xff"
         path.write_bytes(data)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 import pytest
+from msgspec.structs import replace
 from unit.builders import scenarios
 
 from locktop.collector.model import Notable, NotableKind, Snapshot, WaitRecord
@@ -22,7 +23,7 @@ class _Moments:
     """A hundred snapshots, one each second, with alerts and marks at the given seconds."""
 
     def __init__(self, *notables: Notable, count: int = 100) -> None:
-        self._notables = notables
+        self.kept: Sequence[Notable] = notables
         self.count = count
 
     def times_ns(self) -> Sequence[int]:
@@ -32,7 +33,7 @@ class _Moments:
         return scenarios.normal()
 
     def notables(self) -> Sequence[Notable]:
-        return sorted(self._notables, key=lambda one: one.time_ns)
+        return sorted(self.kept, key=lambda one: one.time_ns)
 
     def records(self, from_ns: int, to_ns: int) -> Sequence[WaitRecord]:
         return ()
@@ -120,6 +121,17 @@ def test_the_first_moment_says_what_is_not_known_before(known: EarlierWaits, mor
     past.jump(-1)
     assert past.jump(-1) == f"There is no alert or mark before this.{more}"
     assert past.jump(1) == "There is no alert or mark after this."
+
+
+def test_the_reason_gets_the_name_that_its_lock_has_by_now() -> None:
+    alert = Notable(time_ns=_at(5), kind=NotableKind.WAIT, text="waited for mutex 0x7", lock=7)
+    moments = _Moments(alert)
+    past = Past(moments)
+    past.jump(-1)
+    moments.kept = [replace(alert, text="waited for g_cache")]
+    position = past.position(_at(100))
+    assert position is not None
+    assert position.reason == "waited for g_cache"
 
 
 def test_a_step_leaves_the_reason_behind() -> None:

@@ -13,27 +13,38 @@ S = 10**9
 
 def test_the_newest_part_is_visible_first() -> None:
     view = TimeView.create(0, 100 * S)
-    assert (view.from_ns, view.to_ns, view.at_ns, view.follows) == (70 * S, 100 * S, 100 * S, True)
+    assert (view.from_ns, view.to_ns, view.at_ns, view.follows) == (40 * S, 100 * S, 100 * S, True)
     short = TimeView.create(90 * S, 100 * S)
     assert (short.from_ns, short.to_ns) == (90 * S, 100 * S)
 
 
 def test_a_given_moment_is_in_the_middle() -> None:
-    view = TimeView.create(0, 100 * S, 20 * S)
-    assert (view.from_ns, view.to_ns, view.at_ns) == (5 * S, 35 * S, 20 * S)
+    view = TimeView.create(0, 100 * S, 35 * S)
+    assert (view.from_ns, view.to_ns, view.at_ns) == (5 * S, 65 * S, 35 * S)
     assert not view.follows
 
 
 def test_the_view_follows_the_newest_moment_until_the_cursor_moves() -> None:
     view = TimeView.create(0, 100 * S)
     view.set_bounds(0, 102 * S)
-    assert (view.from_ns, view.to_ns, view.at_ns) == (72 * S, 102 * S, 102 * S)
+    assert (view.from_ns, view.to_ns, view.at_ns) == (42 * S, 102 * S, 102 * S)
     view.move(-1, 30)
     view.set_bounds(0, 105 * S)
-    assert (view.from_ns, view.to_ns) == (72 * S, 102 * S)
+    assert (view.from_ns, view.to_ns) == (42 * S, 102 * S)
     view.to_edge(1)
     view.set_bounds(0, 106 * S)
     assert (view.to_ns, view.at_ns) == (106 * S, 106 * S)
+
+
+def test_a_view_of_all_that_is_kept_grows_to_its_first_span() -> None:
+    view = TimeView.create(0, S)
+    view.set_bounds(0, 3 * S)
+    assert (view.from_ns, view.to_ns, view.at_ns) == (0, 3 * S, 3 * S)
+    view.set_bounds(0, 70 * S)
+    assert (view.from_ns, view.to_ns) == (10 * S, 70 * S)
+    view.zoom(1)
+    view.set_bounds(0, 72 * S)
+    assert (view.from_ns, view.to_ns) == (42 * S, 72 * S)
 
 
 def test_what_is_forgotten_leaves_the_view() -> None:

@@ -34,7 +34,7 @@ def test_refused_changes_are_listed_with_their_reasons() -> None:
     assert len(document["predictions"]) == 1
     threads, split = document["refused"]
     sentence = threads.pop("sentence")
-    assert sentence.startswith("the threads of this group end each other's waits; ")
+    assert sentence.startswith("the threads of this group end each other's waits, ")
     assert threads == {
         "kind": "threads",
         "amount": 8.0,

@@ -17,18 +17,17 @@ from unit.builders.function_calls import function_calls
 from unit.builders.self_profiles import self_profile
 
 from locktop.collector.errors import LocktopError
+from locktop.collector.extensions.inside.model import InsideProfile, InsideStack, LockInside
 from locktop.collector.extensions.whatif import json_document
 from locktop.collector.extensions.whatif.model import ThroughputUnit, UnitKind, WhatIfRefusal
 from locktop.collector.model import (
     CONTENTION_KINDS,
     WAITS_ALONE,
     ActivityState,
+    ChildWaits,
     Confidence,
     Frame,
-    InsideProfile,
-    InsideStack,
     Kind,
-    LockInside,
     Mark,
     OrderCycle,
     OrderEdge,
@@ -45,9 +44,8 @@ from locktop.collector.render.documents.snapshot_codec import document, is_snaps
 from locktop.collector.render.open_profile import open_profile
 from locktop.collector.render.profiles import profile
 
-#: Three files of one program that an earlier version wrote. One is counted, with a deadlock and an
-#: interval; one is sampled, with an interval; one is msgpack. Beside each file lies what that
-#: version read from the file.
+#: Three files of one program that an earlier version wrote: counted and sampled, with an interval,
+#: and msgpack. Beside each lies what that version read from it.
 OLD = Path(__file__).parent / "old_snapshots"
 #: The keys that later versions added, with the values that an old snapshot gets.
 ADDED = {
@@ -60,17 +58,15 @@ ADDED = {
     "names_left": 0,
     "session_s": None,
     "inside": None,
+    "diff": None,
     "whatif": None,
     "calls": [],
     "profiles": [],
     "threads_elsewhere": [],
+    "waiting_children": [],
 }
 ADDED_TO_PROCESS: dict[str, object] = {"counted_since": ""}
-ADDED_TO_THREADS: dict[str, object] = {
-    "wait_p50_s": None,
-    "wait_p99_s": None,
-    "wait_histogram": None,
-}
+ADDED_TO_THREADS: dict[str, object] = dict.fromkeys(("wait_p50_s", "wait_p99_s", "wait_histogram"))
 ADDED_TO_LOCKS: dict[str, object] = {
     **ADDED_TO_THREADS,
     "hold_p50_s": None,
@@ -78,6 +74,8 @@ ADDED_TO_LOCKS: dict[str, object] = {
     "hold_histogram": None,
     "inside": None,
     "taken_units": None,
+    "holders_probable": [],
+    "readers": 0,
 }
 ADDED_TO_CYCLES: dict[str, object] = {"ways": [], "ways_left_out": False}
 OLD_NAMES = ("preload_deadlock_interval.json", "sampled_interval.json", "preload.msgpack")
@@ -121,18 +119,17 @@ def full() -> Snapshot:
             replace(
                 made.locks[0],
                 holder_activity=now,
-                inside=INSIDE,
                 wait_histogram=WAITS,
                 hold_histogram=records.histogram(0, 3, 700, 10**18),
                 taken_units=records.TAKEN,
             ),
             *made.locks[1:],
         ),
-        inside=InsideProfile(5.0, 0.01, 9, 4, 1, 2),
         sections={
             "whatif": predicted.FOUND,
             "profiles": (self_profile({4: 3}),),
             "calls": function_calls(),
+            "inside": InsideProfile(5.0, 0.01, 9, 4, 1, 2, {made.locks[0].id: INSIDE}),
         },
         lock_order_unproven=1,
         lock_order=(
@@ -151,6 +148,7 @@ def full() -> Snapshot:
         stacks=records.STACKS | {9: (Frame(0x1, "f", "a.c", 2, "x", 0x2, inlined=True),)},
         unobserved_waiters=(4, 5),
         unobserved_waits=UNOBSERVED,
+        waiting_children=(ChildWaits(71, "prog", 3, 60.5),),
         threads_elsewhere=(ThreadElsewhere(70, 69, "convert", "worker", True, True),),
         lost_events=3,
         locks_left_out=2,
@@ -472,6 +470,8 @@ def test_an_old_snapshot_is_read_with_its_former_values(name: str) -> None:
         lock |= ADDED_TO_LOCKS
     for thread in expected["threads"]:
         thread |= ADDED_TO_THREADS
+        for held in thread["held"]:
+            held["at_least"] = False
     of_locks = {lock["id"]: lock["unheld_wait_s"] for lock in expected["locks"]}
     for found in expected["lock_classes"]:
         found |= dict.fromkeys(_PERCENTILES)

@@ -364,3 +364,17 @@ def test_the_number_of_waits_is_never_divided() -> None:
     (begins,) = root.children
     assert [child.step.name for child in begins.children] == ["evaluates"]
     assert not begins.children[0].estimate
+
+
+@pytest.mark.parametrize("lines", [(7, 9), (7, 8, 9)])
+def test_the_line_of_a_function_is_the_one_with_the_most_of_its_value(
+    lines: tuple[int, ...],
+) -> None:
+    found = [
+        Branch((at("main", line), at("get", 1), at("lock a")), float(line), False) for line in lines
+    ]
+    (main,) = tree(found).children
+    assert main.location == SourceLine("a.c", 9)
+    assert butterfly(found, Step("main")).location == SourceLine("a.c", 9)
+    (caller,) = butterfly(found, Step("get")).callers
+    assert caller.location == SourceLine("a.c", 9)

@@ -321,19 +321,19 @@ def test_the_text_report_names_object_and_call_site_of_unobserved_waits() -> Non
     seen = replace(calm, unobserved_waiters=tuple(range(8, 13)), unobserved_waits=waits)
     named = replace(waits[1], name="g_slots")
     page = report.render(replace(seen, unobserved_waits=(named,)), width=200)
-    assert "for at least 1.50 s: g_slots (OpenMP lock) (contended" in page
+    assert "for at least 1.50 s: g_slots (OpenMP lock) (counts as a wait for a lock" in page
     lines = report.render(seen, width=200).splitlines()
     at = lines.index("THREADS IN UNOBSERVED WAITS, longest first")
     assert lines[at + 1] == (
-        "  2 threads (9, 10) for at least 2.50 s: OpenMP lock, futex 0x7f00 (contended, by the rule"
-        " openmp-lock)"
+        "  2 threads (9, 10) for at least 2.50 s: OpenMP lock, futex 0x7f00 (counts as a wait"
+        " for a lock, idle rule openmp-lock)"
     )
     assert lines[at + 2].startswith(f"      {function}")
     rest = [line for line in lines[at + 3 :] if line.startswith("  ") and line[2] != " "][:3]
     assert rest == [
         "  thread 11: an unknown object (not known whether for work)",
-        "  thread 8 for at least 9.00 s: OpenMP barrier, futex 0x7f10 (idle, by the rule"
-        " openmp-barrier)",
+        "  thread 8 for at least 9.00 s: OpenMP barrier, futex 0x7f10 (counts as a wait"
+        " for work, idle rule openmp-barrier)",
         "  and 1 more",
     ]
 

@@ -4,17 +4,30 @@ from __future__ import annotations
 
 import random
 import re
+import time
+from collections.abc import Iterator
 
 import pytest
 from msgspec.structs import replace
+from support.pages import page
 from support.seeds import seeds
 from unit.builders import records
 from unit.builders.time_lines import FixedPast, at, record, relay
 from unit.builders.waits import wait, waiting
 
-from locktop.collector.model import Notable, NotableKind, TimeLine
+from locktop.collector.model import Kind, Notable, NotableKind, ThreadState, TimeLine
 from locktop.collector.recording.time_lines import TimeLineReader
 from locktop.collector.render.text import timeline
+
+
+@pytest.fixture
+def in_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Times of day are those of UTC."""
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
 
 
 def found(past: FixedPast | None = None) -> TimeLine:
@@ -81,3 +94,36 @@ def test_a_stranger_may_name_any_times() -> None:
         past = FixedPast({at(0): waiting(**waits), at(500): waiting(**waits)}, made)
         text = timeline.render(found(past), 80)
         assert "store 4711" in text
+
+
+def many_locks(notables: int = 21) -> FixedPast:
+    """Threads wait once each for one of ten locks; some waits differ from the usual ones."""
+    waits = [record(10 + n, 20.0 * n, 10.0 + n, 1.0, lock=1 + n, stack=0) for n in range(10)]
+    waits[9] = replace(waits[9], timed_out=True, holder=18)
+    waits[8] = replace(waits[8], kind=Kind.SEM, stack=1, is_sampled=True)
+    names = [records.thread(10 + n, f"worker-{n}", ThreadState.RUNNING) for n in range(11)]
+    names.append(records.thread(30, "a_name_of_many_letters", ThreadState.RUNNING))
+    waits.append(record(30, 100.0, 60.0, None, lock=1, stack=2, holder=31))
+    locks = tuple(records.lock(1 + n, f"g_{n}") for n in range(10))
+    base = records.snapshot(tuple(names), locks)
+    marks = [Notable(at(10.0 * n), NotableKind.MARK, f"step {n}") for n in range(notables)]
+    return FixedPast({at(0): base, at(500): base}, waits, marks)
+
+
+@pytest.mark.parametrize(
+    ("name", "past"),
+    [
+        ("timeline", relay(1)),
+        ("timeline-many-locks", many_locks()),
+        ("timeline-quiet", FixedPast(many_locks().snapshots)),
+    ],
+)
+@pytest.mark.usefixtures("in_utc")
+def test_the_pages_of_a_time_line(name: str, past: FixedPast) -> None:
+    assert timeline.render(found(past), 80) == page(name)
+
+
+@pytest.mark.usefixtures("in_utc")
+def test_a_time_line_lists_twenty_alerts_and_marks() -> None:
+    text = timeline.render(found(many_locks(20)), 80)
+    assert "03:12:45.190 mark: step 19\n\nThe longest of 11 waits" in text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 from unit.builders import blocking as scenes
 from unit.builders import records
 
@@ -17,7 +18,7 @@ def rows(snapshot: Snapshot, *changed: str) -> list[blocking.BlockingRow]:
     def is_open(key: tuple[object, ...]) -> bool:
         return blocking.is_open_at_first(key) != (str(key[-1]) in changed)
 
-    return list(blocking.rows(index.blocking, index.threads, is_open))
+    return list(blocking.rows(index.blocking, index.threads, is_open, index.class_of))
 
 
 def chain(count: int) -> Snapshot:
@@ -52,6 +53,31 @@ def test_a_closed_row_hides_what_is_below() -> None:
     assert len(rows(scenes.pool_behind_index(60), str(scenes.HOLDER))) == 1
 
 
+def test_eleven_roots_of_one_waiter_each_are_one_row_of_their_class() -> None:
+    (folded,) = rows(scenes.writers(11))
+    assert (folded.name, len(folded.roots), folded.is_open) == ("AwaitState[]", 11, False)
+    assert sorted(waiter.tid for waiter in folded.waiters) == list(range(200, 211))
+    opened = rows(scenes.writers(11), str(folded.key[-1]))
+    assert [row.depth for row in opened] == [0] + [1, 2] * 11
+    assert len({row.key for row in opened}) == len(opened)
+
+
+def test_two_roots_of_a_class_and_roots_with_more_behind_have_rows_of_their_own() -> None:
+    assert [row.depth for row in rows(scenes.writers(2))] == [0, 1, 0, 1]
+    snapshot = scenes.writers(4)
+    more = replace(snapshot.threads[-1], tid=999)
+    folded, root, *_ = rows(replace(snapshot, threads=(*snapshot.threads, more)))
+    assert len(folded.roots) == 3
+    assert root.root is not None
+    assert root.root.behind.threads == 2
+
+
+def test_many_roots_alike_are_cut_when_open() -> None:
+    (folded,) = rows(scenes.writers(60))
+    opened = rows(scenes.writers(60), str(folded.key[-1]))
+    assert opened[-1].left_out == 10
+
+
 def test_a_chain_of_many_threads_needs_no_deep_stack() -> None:
     assert rows(chain(5000))[-1].depth == 4999
 
@@ -59,8 +85,8 @@ def test_a_chain_of_many_threads_needs_no_deep_stack() -> None:
 @pytest.mark.parametrize(
     ("behind", "words"),
     [
-        (Behind(1, 0.5), "1 thread, 500 ms/s behind this"),
-        (Behind(299, 84.0), "299 threads, 84,000 ms/s behind this"),
+        (Behind(1, 0.5), "1 thread waits behind this, 500 ms each second"),
+        (Behind(299, 84.0), "299 threads wait behind this, 84.0 s each second"),
     ],
 )
 def test_what_is_behind_in_words(behind: Behind, words: str) -> None:

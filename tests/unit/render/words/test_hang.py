@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
-from unit.builders import scenarios
+from support.pages import page
+from unit.builders import hangs, scenarios
 
 from locktop.collector.analysis.alerts import AlertKind, Alerts
-from locktop.collector.model import Hang, Snapshot
+from locktop.collector.model import BlockReason, Hang, Snapshot
 from locktop.collector.render import check_report
 from locktop.collector.render.documents.snapshot_codec import document
 from locktop.collector.render.words import hang, verdict
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui import accessible
 from locktop.tui.views.banner import banner, no_deadlock
-from locktop.tui.views.overview import overview_lines
+from locktop.tui.views.overview import Room, overview_lines
 from locktop.tui.views.status import verdict_flag
 from locktop.tui.views.styled_line import line_text
 
@@ -85,7 +87,9 @@ def test_the_screen_says_so_within_its_width() -> None:
             assert all(len(line) <= width for line in lines)
             assert "HANG: all" in lines[0]
         assert "but all" in no_deadlock(index)
-        assert "wait for each other" in "\n".join(map(line_text, overview_lines(index, (), 120)))
+        assert "wait for each other" in "\n".join(
+            map(line_text, overview_lines(index, (), Room(120, 30)))
+        )
         assert "hang" in accessible.facts(index)["Deadlock"]
 
 
@@ -104,3 +108,56 @@ def test_a_hang_is_part_of_the_document() -> None:
     assert written["hang"]["certain"] is True
     assert written["hang"]["changed_words"] == {str(snapshot.threads[0].tid): 3}
     assert check_report.document(snapshot)["hang"] == written["hang"]
+
+
+def without(snapshot: Snapshot, count: int) -> Snapshot:
+    """Return the hang of the first threads alone."""
+    assert snapshot.hang is not None
+    return replace(snapshot, hang=replace(snapshot.hang, tids=snapshot.hang.tids[:count]))
+
+
+@pytest.mark.parametrize(
+    ("name", "snapshot"),
+    [
+        ("hang", hangs.hung()),
+        ("hang-possible", replace(without(hangs.hung(certain=False), 1), stacks={})),
+    ],
+)
+def test_the_section_of_the_report_names_what_each_thread_waits_for(
+    name: str, snapshot: Snapshot
+) -> None:
+    lines = [hang.sentence(snapshot), "", *hang.lines(snapshot)]
+    assert "".join(f"{line}\n" for line in lines) == page(name)
+
+
+@pytest.mark.parametrize(
+    ("count", "end"),
+    [
+        (10, ", sleeper for std::latch"),
+        (11, ", dreamer for futex in descend (tree.c:1)"),
+        (12, ", dreamer for futex in descend (tree.c:1), and 1 group more"),
+        (13, ", dreamer for futex in descend (tree.c:1), and 2 groups more"),
+    ],
+)
+def test_the_sentence_has_eight_groups(count: int, end: str) -> None:
+    sentence = hang.sentence(without(hangs.hung(), count))
+    assert sentence.endswith(end)
+
+
+def test_a_process_that_goes_on_has_no_sentence() -> None:
+    calm = scenarios.normal()
+    assert (hang.sentence(calm), list(hang.lines(calm)), hang.groups(calm)) == ("", [], [])
+    assert not hang.is_the_finding(calm)
+
+
+def test_a_deadlock_over_locks_says_more_than_the_hang() -> None:
+    whole = hanging()
+    over_locks = replace(whole, deadlocks=scenarios.deadlock().deadlocks)
+    absent = tuple(
+        replace(edge, reason=BlockReason.ABSENT) for edge in over_locks.deadlocks[0].cycle[:1]
+    )
+    over_barrier = replace(whole, deadlocks=(replace(over_locks.deadlocks[0], cycle=absent),))
+    assert hang.is_the_finding(whole)
+    assert hang.is_the_finding(over_barrier)
+    assert not hang.is_the_finding(over_locks)
+    assert not hang.is_the_finding(hanging(certain=False))

@@ -45,6 +45,11 @@ def threads(text: str) -> list[str]:
         ("lock:mutex !lock:stats", ["journal_mutex"]),
         ("!kind:mutex !kind:join !kind:cond", ["g_table_lock"]),
         ("state:held !state:waited", ["journal_mutex"]),
+        ("state:idle", ["pool_ready", "thread 4712"]),
+        ("holds>=1", ["g_cache_lock", "g_table_lock", "journal_mutex"]),
+        ("waiters=1", ["g_table_lock", "thread 4712"]),
+        ("cpu>0%", []),
+        ("!g_* !pool !thread", ["stats_mutex", "journal_mutex"]),
     ],
 )
 def test_locks_are_found_by_column(text: str, found: list[str]) -> None:
@@ -63,6 +68,13 @@ def test_locks_are_found_by_column(text: str, found: list[str]) -> None:
         ("holds>=2", ["journal"]),
         ("cpu>50%", ["worker-2"]),
         ("state:idle !pool", ["store"]),
+        ("waiter:worker", ["worker-0", "worker-1"]),
+        ("waiter:journal", []),
+        ("kind:rwlock", ["reader"]),
+        ("waited>31m", ["store", "worker-0", "pool-0", "pool-1", "pool-2"]),
+        ("held>1.305s", ["journal"]),
+        ("max>0s", []),
+        ("waiters>=0", []),
     ],
 )
 def test_threads_are_found_by_column(text: str, found: list[str]) -> None:
@@ -117,3 +129,19 @@ def test_any_text_is_a_filter_or_an_error_of_one_line() -> None:
     assert filters > 1000
     assert errors
     assert not any("\n" in text for text in errors)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("state:deadlocked", ["philosopher-0", "philosopher-1", "philosopher-2"]),
+        ("state:deadlocked lock:fork[[]2]", ["philosopher-1", "philosopher-2"]),
+    ],
+)
+def test_the_threads_of_a_deadlock_have_a_state_of_their_own(text: str, found: list[str]) -> None:
+    index, wanted = SnapshotIndex(scenarios.deadlock()), parse(text)
+    assert [one.name for one in index.threads.values() if wanted.finds(index, one, "")] == found
+    locks = [
+        one.name for one in index.locks.values() if parse("state:deadlocked").finds(index, one, "")
+    ]
+    assert locks == ["fork[0]", "fork[1]", "fork[2]"]

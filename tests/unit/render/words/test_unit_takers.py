@@ -63,7 +63,7 @@ def test_living_threads_come_first_and_those_that_ended_are_marked() -> None:
     seen = snapshot(taker(2, "leaver", 9, 8, alive=False), taker(3, "keeper", 11, 10))
     words = unit_takers.phrase(SnapshotIndex(seen), SLOTS)
     assert words == (
-        "all 3 units taken, not posted: keeper, leaver (ended), 1 by a thread that ended"
+        "all 3 units taken, not given back: keeper, leaver (ended), 1 by a thread that ended"
     )
     assert list(unit_takers.lines(seen)) == [
         "UNITS TAKEN AND NOT POSTED", f"  sem g_slots: {words}",
@@ -118,9 +118,9 @@ def phrase(*threads: Thread, width: int = 0, **fields: Any) -> str:
 
 def test_one_call_site_of_all_units_comes_before_the_names() -> None:
     threads = taker(2, "a", 12, 10, {"site": FETCH}), taker(3, "b", 11, 10, {"site": FETCH})
-    full = "all 3 units taken in fetch_row (pool.cc:31), not posted: a x2, b"
+    full = "all 3 units taken in fetch_row (pool.cc:31), not given back: a x2, b"
     assert phrase(*threads) == phrase(*threads, width=len(full)) == full
-    brief = "all 3 units taken in fetch_row:31, not posted: a x2, b"
+    brief = "all 3 units taken in fetch_row:31, not given back: a x2, b"
     assert phrase(*threads, width=len(full) - 1) == brief
 
 
@@ -128,7 +128,7 @@ def test_several_call_sites_come_behind_the_names() -> None:
     in_fetch = [taker(tid, f"t{tid}", 11, 10, {"site": FETCH}) for tid in (2, 3)]
     other = taker(4, "other", 11, 10, {"site": STORE, "took_more": True})
     assert phrase(*in_fetch, other) == (
-        "all 3 units taken, not posted: t2 and t3 in fetch_row (pool.cc:31),"
+        "all 3 units taken, not given back: t2 and t3 in fetch_row (pool.cc:31),"
         " other first in store_row (pool.cc:45)"
     )
 
@@ -136,14 +136,15 @@ def test_several_call_sites_come_behind_the_names() -> None:
 def test_the_call_site_of_threads_that_ended_may_differ() -> None:
     threads = taker(2, "a", 11, 10, {"site": FETCH}), taker(3, "b", 11, 10, {"site": FETCH})
     assert phrase(*threads) == (
-        "all 3 units taken, not posted: a and b in fetch_row (pool.cc:31), 1 by a thread that ended"
+        "all 3 units taken, not given back: a and b in fetch_row"
+        " (pool.cc:31), 1 by a thread that ended"
     )
 
 
 def test_a_further_call_site_of_one_thread_is_no_call_site_of_all() -> None:
     first = {"site": FETCH, "took_more": True}
     assert phrase(taker(2, "a", 13, 10, first)) == (
-        "all 3 units taken, not posted: a x3 first in fetch_row (pool.cc:31)"
+        "all 3 units taken, not given back: a x3 first in fetch_row (pool.cc:31)"
     )
 
 
@@ -158,7 +159,7 @@ def test_the_first_frame_of_the_program_counts_and_no_other_code() -> None:
         ({}, ""),
     ):
         said = phrase(taker(2, "a", 11, 10, call_site), **one)
-        assert said == f"the only unit taken{where}, not posted: a", call_site
+        assert said == f"the only unit taken{where}, not given back: a", call_site
 
 
 def test_a_report_has_the_stacks_of_units_that_threads_waited_for() -> None:

@@ -35,14 +35,21 @@ from locktop.collector.render.words.units import (
         (0.9997e-3, "1.00ms"),
         (0.0999, "99.9ms"),
         (0.09996, "100ms"),
+        (0.9995, "1.00s"),
         (0.99951, "1.00s"),
-        (9.996, "10.0s"),
+        (9.994, "9.99s"),
+        (9.995, "10.0s"),
+        (99.94, "99.9s"),
+        (99.95, "100s"),
         (99.96, "100s"),
         (599.4, "599s"),
-        (599.6, "10m00s"),
+        (599.5, "10m00s"),
         (754.0, "12m34s"),
-        (3599.6, "1h00m"),
+        (3599.4, "59m59s"),
+        (3599.5, "1h00m"),
+        (86_399.0, "23h59m"),
         (86_400.0, "1d00h"),
+        (9_000_000.0, "104d"),
         (8_640_000.0, "100d"),
     ],
 )
@@ -57,6 +64,7 @@ def test_a_duration_has_a_unit_and_three_digits(seconds: float | None, text: str
         (None, "-"),
         (0, "0"),
         (0.001, "<0.01"),
+        (0.01, "0.01"),
         (0.25, "0.25"),
         (7, "7"),
         (7.5, "7.50"),
@@ -66,7 +74,8 @@ def test_a_duration_has_a_unit_and_three_digits(seconds: float | None, text: str
         (999_499, "999k"),
         (999_999, "1.00M"),
         (1.5e9, "1.50G"),
-        (1e30, ">999P"),
+        (999.4e15, "999P"),
+        (999.5e15, ">999P"),
     ],
 )
 def test_a_count_is_shortened_with_a_unit(number: float | None, text: str) -> None:
@@ -83,8 +92,8 @@ def test_every_magnitude_stays_within_its_column() -> None:
 
 
 def test_a_percentage_shows_no_zero_for_a_little_and_no_hundred_for_less() -> None:
-    said = [percent(share, PERCENT_WIDTH) for share in (0, 0.001, 0.5, 0.999, 1, 1.2)]
-    assert said == ["0%", "<1%", "50%", "99%", "100%", "100%"]
+    said = [percent(share, PERCENT_WIDTH) for share in (-1, 0, 0.001, 0.01, 0.5, 0.999, 1, 1.2)]
+    assert said == ["0%", "0%", "<1%", "1%", "50%", "99%", "100%", "100%"]
 
 
 def test_a_figure_that_was_not_measured_is_a_dash() -> None:
@@ -104,10 +113,13 @@ def test_other_figures_as_text() -> None:
 
 
 def test_durations_in_sentences() -> None:
-    texts = [duration(s) for s in (0, 8.5e-7, 1.234e-3, 0.9999, 12.34, 700, 11100)]
-    assert texts == ["0", "850 ns", "1.23 ms", "1.00 s", "12.3 s", "11 min 40 s", "3 h 05 min"]
-    assert [size(n) for n in (0, 512, 1259, 5 << 30)] == [
-        "0 B", "512 B", "1.23 KiB", "5.00 GiB",
+    texts = [duration(s) for s in (0, 8.5e-7, 1.234e-3, 0.9999, 12.34, 599.9, 600)]
+    assert texts == ["0", "850 ns", "1.23 ms", "1.00 s", "12.3 s", "600 s", "10 min 00 s"]
+    assert [duration(s) for s in (3599, 3600, 11100, 90_000)] == [
+        "59 min 59 s", "1 h 00 min", "3 h 05 min", "25 h 00 min",
+    ]  # fmt: skip
+    assert [size(n) for n in (0, 999, 999.5, 1259, 5 << 30, 5 << 50)] == [
+        "0 B", "999 B", "0.98 KiB", "1.23 KiB", "5.00 GiB", "5120 TiB",
     ]  # fmt: skip
 
 
@@ -118,8 +130,8 @@ def test_a_lower_bound_of_a_duration_says_so() -> None:
 
 
 def test_shares_in_sentences() -> None:
-    said = [percent(share) for share in (0, 0.0001, 0.1234, 0.9999, 1)]
-    assert said == ["0 %", "<0.1 %", "12.3 %", "99.9 %", "100.0 %"]
+    said = [percent(share) for share in (-1, 0, 0.0001, 0.001, 0.1234, 0.9999, 1, 1.5)]
+    assert said == ["0 %", "0 %", "<0.1 %", "0.1 %", "12.3 %", "99.9 %", "100.0 %", "150.0 %"]
 
 
 def test_numbers_agree_with_their_nouns() -> None:

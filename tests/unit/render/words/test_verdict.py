@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from unit.builders import records
+from unit.builders import full_report, records, scenarios
 
 from locktop.collector.analysis.deadlock_report import reports
 from locktop.collector.model import (
@@ -109,11 +109,11 @@ def test_threads_that_wait_for_units_wait_for_no_certain_thread() -> None:
     seen = without_units(TakenUnits(all=3, takers=(UnitTaker(1, 3, 0x10),)))
     assert verdict.line(seen) == (
         "deadlock: 2 threads of store 4711 wait for sem g_slots, for 9.00 s:"
-        " all 3 units taken in borrow (pool.c:7), not posted: keeper x3"
+        " all 3 units taken in borrow (pool.c:7), not given back: keeper x3"
     )
     (report,) = reports(seen)
     assert headline(report) == (
-        "DEADLOCK: 2 threads wait for sem g_slots, whose units are all taken and not posted,"
+        "DEADLOCK: 2 threads wait for sem g_slots, whose units are all taken and not given back,"
         f" for 9.00 s already (since {report.since})"
     )
     assert circle(report) == "2 threads -> sem g_slots"
@@ -141,8 +141,8 @@ def test_each_of_several_semaphores_without_units_is_named() -> None:
     )
     assert verdict.line(two) == (
         "deadlock: 3 threads of store 4711 wait for sem g_slots or sem g_tokens, for 9.00 s:"
-        " sem g_slots: all 3 units taken in borrow (pool.c:7), not posted: keeper x3;"
-        " sem g_tokens: the only unit taken in borrow (pool.c:7), not posted: caller"
+        " sem g_slots: all 3 units taken in borrow (pool.c:7), not given back: keeper x3;"
+        " sem g_tokens: the only unit taken in borrow (pool.c:7), not given back: caller"
     )
     # The near miss: a thread of one of the deadlocks waits for something else.
     mutex = replace(tokens, kind=Kind.MUTEX, taken_units=None)
@@ -157,3 +157,119 @@ def test_a_thread_that_wants_its_own_lock_again_waits_for_itself() -> None:
     )
     (report,) = reports(seen)
     assert headline(report).startswith("DEADLOCK: 1 thread waits for itself, for 9.00 s already")
+
+
+STUCK = scenarios.deadlock()
+POSSIBLE = replace(STUCK, deadlocks=(replace(STUCK.deadlocks[0], certain=False),))
+RING = "philosopher-0 -> philosopher-1 -> philosopher-2 -> philosopher-0"
+CANNOT_TELL = "cannot tell whether there is a deadlock"
+CALM = "store 4711, 9 threads, 3 waiting for a lock"
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "line"),
+    [
+        (scenarios.normal(), f"no deadlock found: {CALM}"),
+        (
+            records.sampled(scenarios.normal()),
+            f"no deadlock found: {CALM}; a sampled process does not show all held locks",
+        ),
+        (
+            replace(scenarios.normal(), complete=False),
+            f"{CANNOT_TELL}: store 4711: threads took locks before the recording began",
+        ),
+        (
+            replace(scenarios.normal(), level="dormant", notes=("it is off", "a note")),
+            f"{CANNOT_TELL}: store 4711: it is off; a note",
+        ),
+        (
+            replace(POSSIBLE, complete=False, notes=("a note",)),
+            f"{CANNOT_TELL}, 1 possible: store 4711: a note",
+        ),
+        (STUCK, f"deadlock: 3 threads of store 4711 wait for each other, for 41.7 s: {RING}"),
+        (
+            replace(STUCK, ended=True),
+            "deadlock: 3 threads of store 4711 waited for each other when it ended, for 41.7 s:"
+            f" {RING}",
+        ),
+        (
+            POSSIBLE,
+            "1 possible deadlock, none certain: store 4711, 12 threads, 6 waiting for a lock",
+        ),
+        (
+            full_report.everything(),
+            "no deadlock found: store 4711, 25 threads, 5 waiting for a lock (1 for one held by"
+            " worker of convert 4802 and a thread of another process), 4 in unobserved waits",
+        ),
+    ],
+)
+def test_the_verdict_in_one_line(snapshot: Snapshot, line: str) -> None:
+    assert verdict.line(snapshot) == line
+
+
+def unknown_wait(duration_s: float, *holders: int, **more: object) -> Snapshot:
+    """A thread waits; its holders are threads of another process, if they are known at all."""
+    wait = replace(records.wait(1, Kind.MUTEX, duration_s), holders=holders, **more)
+    thread = records.thread(11, "w", ThreadState.WAITING, waiting_for=wait)
+    return records.snapshot((thread,), (records.lock(1, "g_lock"),))
+
+
+TWO = unknown_wait(12.0)
+TWO = replace(TWO, threads=(*TWO.threads, replace(TWO.threads[0], tid=12)))
+DEAD = replace(TWO, threads=(replace(TWO.threads[0], alive=False),))
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "begin"),
+    [
+        (unknown_wait(10.0), f"{CANNOT_TELL}: 1 thread has waited 10 s or more for a lock whose"
+         " holder is not known: "),
+        (TWO, f"{CANNOT_TELL}: 2 threads have waited 10 s or more for a lock whose holder is not"
+         " known: "),
+        (unknown_wait(9.9), "no deadlock found: "),
+        (DEAD, "no deadlock found: "),
+    ],
+)  # fmt: skip
+def test_a_long_wait_without_a_known_holder_leaves_it_open(snapshot: Snapshot, begin: str) -> None:
+    assert verdict.line(snapshot).startswith(begin)
+    assert verdict.is_doubtful(snapshot) is begin.startswith(CANNOT_TELL)
+
+
+def test_the_longest_unknown_wait_comes_first() -> None:
+    longer = replace(TWO.threads[1], waiting_for=records.wait(1, Kind.MUTEX, 13.0))
+    snapshot = replace(TWO, threads=(TWO.threads[0], longer))
+    assert [thread.tid for thread, _ in verdict.unknown_waiters(snapshot)] == [12, 11]
+
+
+@pytest.mark.parametrize(
+    ("share", "stack", "is_timed", "kind", "waits"),
+    [
+        (0.05, 5, False, Kind.MUTEX, True),
+        (0.04, 5, False, Kind.MUTEX, False),
+        (0.0, 0, True, Kind.COND, True),
+        (0.0, 5, True, Kind.COND, False),
+        (0.0, 0, False, Kind.COND, False),
+        (0.0, 0, True, Kind.MUTEX, False),
+    ],
+)
+def test_a_wait_for_the_gil_has_a_time_limit_or_takes_much_of_the_time(
+    share: float, stack: int, is_timed: bool, kind: Kind, waits: bool
+) -> None:
+    wait = replace(records.wait(1, kind, 0.1, 8), stack=stack, timed=is_timed)
+    waiter = records.thread(7, "renderer", ThreadState.WAITING, waiting_for=wait)
+    holder = records.thread(8, "loader", ThreadState.RUNNING, wait_share=share)
+    snapshot = replace(records.snapshot((waiter, holder), ()), stacks={5: (PYTHON_FRAME,)})
+    assert verdict.may_wait_for_gil(snapshot) is waits
+
+
+@pytest.mark.parametrize(("is_timed", "waits"), [(True, True), (False, False)])
+def test_a_holder_may_wait_for_the_gil_itself(is_timed: bool, waits: bool) -> None:
+    waiter = records.thread(
+        7, "renderer", ThreadState.WAITING, waiting_for=records.wait(1, Kind.MUTEX, 0.1, 8)
+    )
+    own = replace(records.wait(2, Kind.COND, 0.1), timed=is_timed, stack=5)
+    holder = records.thread(8, "loader", ThreadState.IDLE, waiting_for=own, wait_share=0.5)
+    snapshot = replace(records.snapshot((waiter, holder), ()), stacks={5: (PYTHON_FRAME,)})
+    assert verdict.may_wait_for_gil(snapshot) is waits
+    ended = tuple(replace(thread, alive=False) for thread in snapshot.threads)
+    assert not verdict.may_wait_for_gil(replace(snapshot, threads=ended))

@@ -90,7 +90,7 @@ def test_the_root_has_its_lock_its_location_its_activity_and_what_is_behind() ->
 def test_a_wide_row_says_all_in_columns() -> None:
     first, second, *_ = Driven(blocking.pool_behind_index(), 240).list.lines
     assert "in read(7 -> /var/lib/x/index) for 3.00 s" in first
-    assert "journal_write:210" in first
+    assert "journal_write journal.c:210" in first
     assert " 100 " in first, "the tid"
     assert "user-200" in second
 
@@ -135,7 +135,7 @@ def test_the_details_say_what_waits_behind() -> None:
     driven = Driven(blocking.pool_behind_index())
     text = driven.details()
     assert text.startswith("of a thread")
-    assert "300 threads, 300,000 ms/s behind this; longest 12.0s user-200" in text
+    assert "300 threads wait behind this, 300 s each second; longest 12.0s user-200" in text
     assert "g_index_lock for 13.0s, taken at journal_write journal.c:210" in text
     driven.list.cursor = 3
     assert "waits for g_pool (sem) for 11.0s" in driven.details()
@@ -163,6 +163,25 @@ def test_a_lock_with_an_unknown_holder_is_a_root() -> None:
     assert "its holder is not known" in driven.list.lines[row + 1]
     driven.list.cursor = row
     assert driven.details().startswith("of a lock")
+
+
+def test_roots_alike_are_one_row_that_opens_and_names_the_only_thread_that_does_not_wait() -> None:
+    driven = Driven(blocking.writers(11))
+    assert len(driven.list.lines) == 2
+    assert driven.list.lines[0].startswith("*▸ AwaitState[]  11 locks")
+    assert driven.list.lines[0].split()[-3:] == ["1.10s", "11", "11.0s"]
+    unknown = "now holder not known; the only thread that does not wait: leader"
+    assert driven.list.lines[1].strip() == unknown
+    assert driven.list.heads[1] == "11 waiting behind 11 roots"
+    assert driven.details().startswith("of a thread")
+    opened = driven.open(True)
+    assert opened[2].startswith("*  ▾ AwaitState[10]")
+    assert len(opened) == 2 + 2 * 11
+    assert len(driven.open(False)) == 2
+    driven.typed.type("writer-205")
+    assert len(driven.draw()) == 2
+    driven.typed.type("nothing")
+    assert driven.draw() == []
 
 
 def test_a_filter_leaves_the_trees_with_a_found_thread() -> None:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from support.driven import opened, with_lock
 from unit.builders import scenarios
 
-from locktop.collector.model import Lock, ThreadState
+from locktop.collector.model import Kind, Lock, Pattern, PatternName, ThreadState
 from locktop.tui.views.styled_line import Line, line_text
 from locktop.tui.widgets.item_list import ItemList
 
@@ -184,3 +184,19 @@ async def test_a_filter_by_column_and_what_is_wrong_with_it() -> None:
         assert "g_cache_lock" not in "".join(screen.lines[2:])
         await screen.keys("escape", "escape")
         assert "g_cache_lock" in "".join(screen.lines[2:])
+
+
+async def test_a_condition_without_a_signal_has_a_row_unless_threads_wait_for_locks() -> None:
+    """A pool without work looks the same, so it is never in the way of a wait for a lock."""
+    calm = scenarios.normal()
+    condition = next(lock for lock in calm.locks if lock.kind is Kind.COND)
+    pattern = Pattern(PatternName.NO_SIGNAL, condition.id, (4720,), "evidence", "advice")
+    busy = replace(calm, patterns=(pattern,))
+    quiet = replace(
+        busy,
+        threads=tuple(t for t in busy.threads if t.waiting_for is None or t.waiting_for.idle),
+    )
+    async with opened(busy) as screen:
+        assert condition.name not in screen.names("LOCK")
+        await screen.show(quiet)
+        assert condition.name in screen.names("LOCK")

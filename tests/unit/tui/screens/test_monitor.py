@@ -66,14 +66,14 @@ async def test_keys_in_a_burst_have_the_same_effect() -> None:
 async def test_pause_keeps_the_snapshot_and_the_newest_follows() -> None:
     async with opened() as screen:
         await screen.keys("p")
-        assert "PAUSED" in screen.first
+        assert "PAUSED" in screen.status
         await screen.show(scenarios.deadlock())
         await screen.show(scenarios.ended())
         assert "DEADLOCK" not in screen.text
         assert "ENDED" not in screen.text
         await screen.keys("space")
         assert "PAUSED" not in screen.text
-        assert "ENDED" in screen.first
+        assert "ENDED" in screen.status
 
 
 async def test_the_deadlock_details_have_threads_locks_locations_and_stacks() -> None:
@@ -89,7 +89,7 @@ async def test_the_deadlock_details_have_threads_locks_locations_and_stacks() ->
         await screen.keys("d", "z")
         for i in range(3):
             assert f"philosopher-{i} ({4730 + i})" in screen.text
-        assert screen.text.count("1 philosopher") == 3
+        assert screen.details.whole_text.count("1 philosopher") == 3
         await screen.keys("escape")
         assert screen.locks.has_focus
 
@@ -116,9 +116,9 @@ async def test_small_terminal_shows_one_list_and_tab_goes_on() -> None:
 
 async def test_enter_enlarges_the_details_and_escape_restores_the_lists() -> None:
     async with opened(size=(80, 24)) as screen:
-        assert "cache_get" not in screen.text
+        assert "980ms held" not in screen.text
         await screen.keys("enter", "down")
-        assert "cache_get" in screen.text
+        assert "980ms held" in screen.text
         assert "Locks by" not in screen.text
         await screen.keys("end")
         assert "Latest waits" in screen.text
@@ -201,7 +201,7 @@ async def test_save_writes_the_visible_snapshot_and_overwrites_nothing(
         assert saved[1].stat().st_mode & 0o777 == 0o600
 
 
-async def test_a_notification_covers_the_line_of_keys_alone(
+async def test_the_path_of_a_saved_file_is_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deep = tmp_path / "a-directory-with-a-long-name" / "and-another-one"
@@ -211,12 +211,12 @@ async def test_a_notification_covers_the_line_of_keys_alone(
         before = screen.lines
         await screen.keys("w")
         await screen.app.workers.wait_for_complete()
-        await screen.says("…")
-        assert screen.lines[:-1] == before[:-1]
-        # The path loses its directory, not its file name.
-        assert screen.lines[-1].startswith(" Saved /")
-        assert screen.lines[-1].endswith("e/locktop-store-4711-20261121T031245Z.json")
-        assert len(screen.lines[-1]) <= 80
+        await screen.says("Saved")
+        (saved,) = deep.iterdir()
+        await screen.settle()
+        message = "".join(line.strip() for line in screen.lines[-6:])
+        assert message.endswith(str(saved))
+        assert max(map(len, screen.lines)) <= 80
         screen.app.screen.query_one(Footer).clear()
         await screen.says(before[-1])
 
@@ -291,7 +291,7 @@ async def test_hostile_names_are_only_text() -> None:
 async def test_the_end_of_the_process_is_notified_and_the_snapshot_stays() -> None:
     async with opened() as screen:
         await screen.show(scenarios.ended())
-        assert "ENDED" in screen.first
+        assert "ENDED" in screen.status
         assert "g_cache_lock" in screen.text
         await screen.says("the process has ended")
 
@@ -299,7 +299,7 @@ async def test_the_end_of_the_process_is_notified_and_the_snapshot_stays() -> No
 async def test_a_dormant_library_makes_no_claims() -> None:
     calm = replace(scenarios.empty(), level="dormant")
     async with opened(calm, size=(80, 24)) as screen:
-        assert "dormant" in screen.status
+        assert "records nothing" in screen.status
         assert "No thread waits" not in screen.text
         assert "is dormant" in screen.headline
 
@@ -335,3 +335,28 @@ async def test_growing_the_terminal_shows_more() -> None:
         await screen.resize(200, 60)
         assert "HOLDER NOW" in screen.text
         assert "Threads by state" in screen.text
+
+
+@pytest.mark.parametrize("view", ["1", "4", "5", "7", "c"])
+async def test_a_view_without_columns_says_so(view: str) -> None:
+    async with opened(size=(80, 24)) as screen:
+        for key in ("s", "S", "o"):
+            await screen.keys(view, key)
+            assert "There is one order here, and there are no columns to choose." in screen.text
+
+
+async def test_the_keys_of_columns_work_beside_the_details() -> None:
+    async with opened(size=(200, 60)) as screen:
+        before = screen.text
+        await screen.keys("enter", "s")
+        assert "There is one order" not in screen.text
+        assert screen.text != before
+
+
+@pytest.mark.parametrize("view", ["2", "3", "4", "5"])
+async def test_a_filter_without_a_match_says_how_to_leave_it(view: str) -> None:
+    async with opened(size=(80, 24)) as screen:
+        await screen.keys(view, "slash", *"qq", "enter")
+        assert "No row here has “qq”; Esc leaves the filter." in screen.text
+        await screen.keys("escape")
+        assert "No row here" not in screen.text

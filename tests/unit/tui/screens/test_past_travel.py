@@ -74,10 +74,10 @@ async def _opened(
         yield screen
 
 
-async def _until_first_line(screen: Screen, text: str) -> None:
+async def _until_status(screen: Screen, text: str) -> None:
     """Another thread reads the moment, so the screen shows it a little later."""
     deadline = time.monotonic() + PATIENCE_S
-    while text not in screen.first:
+    while text not in screen.status:
         assert time.monotonic() < deadline, screen.text
         await screen.pilot.pause(0.01)
     await settle(screen.pilot)
@@ -105,12 +105,14 @@ class _Memory:
         return ()
 
 
-async def _pressure_read(screen: Screen) -> None:
-    """Wait until the details have the pressure, which another thread reads."""
+async def _past_read(screen: Screen) -> None:
+    """Wait until details and overview have the past, which another thread reads."""
     await settle(screen.pilot)
     deadline = time.monotonic() + PATIENCE_S
     visible = screen.app.screen
-    while isinstance(visible, MonitorScreen) and visible.pressure.is_reading:
+    while isinstance(visible, MonitorScreen) and (
+        visible.pressure.is_reading or visible.activity.is_reading
+    ):
         assert time.monotonic() < deadline, screen.text
         await screen.pilot.pause(0.01)
     await settle(screen.pilot)
@@ -122,7 +124,7 @@ async def _reached(screen: Screen, time_ns: int) -> None:
     while not _shows(screen, time_ns):
         assert time.monotonic() < deadline, screen.text
         await screen.pilot.pause(0.01)
-    await _pressure_read(screen)
+    await _past_read(screen)
 
 
 def _shows(screen: Screen, time_ns: int) -> bool:
@@ -135,8 +137,15 @@ def _cells(screen: Screen) -> list[Strip]:
     return strips_of(screen.app)[2:-1]
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)], ids=str)
-@pytest.mark.parametrize("keys", [(), ("tab",), ("enter",), ("i",), ("s", "S")], ids=str)
+@pytest.mark.parametrize(
+    ("size", "keys"),
+    [
+        ((80, 24), ()), ((80, 24), ("i",)),
+        ((120, 40), ("tab",)), ((120, 40), ("enter",)), ((120, 40), ("s", "S")),
+        ((200, 60), ()), ((200, 60), ("i",)),
+    ],
+    ids=str,
+)  # fmt: skip
 async def test_a_replay_is_the_live_screen_cell_by_cell(
     size: tuple[int, int], keys: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,7 +157,7 @@ async def test_a_replay_is_the_live_screen_cell_by_cell(
         for second, snapshot in enumerate(made):
             memory.now_ns = _BEGIN + second * _SECOND
             await screen.show(snapshot)
-            await _pressure_read(screen)
+            await _past_read(screen)
             live.append(_cells(screen))
     async with _opened(ReplayFeed(), recording, size) as screen:
         await _reached(screen, _BEGIN)
@@ -170,13 +179,48 @@ async def test_moments_in_any_order_are_those_of_the_live_screen(
     for second, snapshot in enumerate(made):
         memory.now_ns = _BEGIN + second * _SECOND
         async with _opened(HandFeed(snapshot), memory) as screen:
-            await _pressure_read(screen)
+            await _past_read(screen)
             live.append(_cells(screen))
     async with _opened(ReplayFeed(), recording) as screen:
-        for second in random.Random(6).choices(range(len(made)), k=30):
+        for second in random.Random(6).choices(range(len(made)), k=15):
             await screen.keys("colon", *f"+{second}s", "enter")
             await _reached(screen, _BEGIN + second * _SECOND)
             assert _cells(screen) == live[second], (second, screen.text)
+    recording.close()
+
+
+async def test_the_graphs_end_at_the_moment_and_are_those_of_the_live_screen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def graphs(screen: Screen) -> list[str]:
+        begin = next(i for i, line in enumerate(screen.lines) if "Waiting threads" in line)
+        end = next(i for i, line in enumerate(screen.lines) if "-2 min" in line)
+        return screen.lines[begin:end]
+
+    def axis(screen: Screen) -> str:
+        return next(line for line in screen.lines if "-2 min" in line).rstrip()
+
+    made, live = _run(), []
+    recording = Recording(_record(tmp_path / "r", made))
+    memory = _Memory(recording, monkeypatch)
+    async with _opened(HandFeed(made[0]), memory, (80, 24)) as screen:
+        await screen.keys("1")
+        for second, snapshot in enumerate(made):
+            memory.now_ns = _BEGIN + second * _SECOND
+            await screen.show(snapshot)
+            live.append(graphs(screen))
+        assert axis(screen).endswith("  now"), screen.text
+        # The memory has what the screen did not show.
+        await screen.keys("colon", *"+3s", "enter")
+        await _reached(screen, _BEGIN + 3 * _SECOND)
+        assert graphs(screen) == live[3], screen.text
+        assert axis(screen).endswith("▲ then"), screen.text
+    async with _opened(ReplayFeed(), recording, (80, 24)) as screen:
+        await screen.keys("1")
+        for second in (9, 2, 11):
+            await screen.keys("colon", *f"+{second}s", "enter")
+            await _reached(screen, _BEGIN + second * _SECOND)
+            assert graphs(screen) == live[second], (second, screen.text)
     recording.close()
 
 
@@ -185,10 +229,10 @@ async def test_keys_of_a_replay_reach_the_alert_and_the_ends(tmp_path: Path) -> 
     last = _BEGIN + (len(_run()) - 1) * _SECOND
     async with _opened(ReplayFeed(), recording) as screen:
         await _reached(screen, _BEGIN)
-        assert " REPLAY  " in screen.first
+        assert " REPLAY  " in screen.status
         await screen.keys("right_curly_bracket")
         await _reached(screen, _BEGIN + 3 * _SECOND)
-        assert "deadlock of 3 threads" in screen.status
+        assert "deadlock of 3 threads" in screen.headline
         assert "DEADLOCK" in screen.text
         await screen.keys("end")
         await _reached(screen, last)
@@ -226,12 +270,12 @@ async def test_the_player_shows_one_moment_after_the_other(tmp_path: Path) -> No
         await _reached(screen, _BEGIN)
         assert "End last  p play" in screen.lines[-1]
         await screen.keys("p", "plus")
-        await _until_first_line(screen, "2x")
+        await _until_status(screen, "2x")
         assert "p pause" in screen.lines[-1]
         screen.clock[0] += 1.1
         await _reached(screen, _BEGIN + 2 * _SECOND)
         await screen.keys("p")
-        assert "2x" not in screen.first
+        assert "2x" not in screen.status
         assert "p play" in screen.lines[-1]
     recording.close()
 
@@ -260,7 +304,7 @@ async def test_a_live_screen_goes_back_and_returns_while_scans_go_on(
         await screen.keys("left_square_bracket")
         await _reached(screen, _BEGIN + 2 * _SECOND)
         before = _cells(screen)
-        assert " PAST  " in screen.first
+        assert " PAST  " in screen.status
         assert "End now  p play" in screen.lines[-1]
         history.add(made[0], _BEGIN + 4 * _SECOND)
         await screen.show(made[0])
@@ -275,7 +319,7 @@ async def test_a_live_screen_goes_back_and_returns_while_scans_go_on(
         saved = json.loads(next(tmp_path.glob("*.json")).read_text())
         assert len(saved["threads"]) == len(made[2].threads) != len(made[3].threads)
         await screen.keys("end")
-        assert "PAST" not in screen.first
+        assert "PAST" not in screen.status
         assert "g_table_lock" in screen.text
 
 
@@ -285,16 +329,16 @@ async def test_a_screen_in_the_past_tells_that_the_process_has_ended() -> None:
         history.add(scenarios.normal(), _BEGIN + second * _SECOND)
     async with _opened(HandFeed(scenarios.normal()), history) as screen:
         await screen.keys("left_square_bracket")
-        await _until_first_line(screen, "PAST")
+        await _until_status(screen, "PAST")
         await screen.show(scenarios.ended())
         await screen.says("The process has ended. End shows its last snapshot.")
-        assert " PAST " in screen.first
+        assert " PAST " in screen.status
         await screen.keys("left_square_bracket")
         assert "The process has ended." not in screen.text
         await screen.keys("R")
         await screen.says("there is nothing more to measure")
         await screen.keys("end")
-        await _until_first_line(screen, "ENDED")
+        await _until_status(screen, "ENDED")
 
 
 async def test_the_call_tree_goes_back_too() -> None:
@@ -303,14 +347,14 @@ async def test_the_call_tree_goes_back_too() -> None:
         history.add(scenarios.calls(second), _BEGIN + second * _SECOND)
     async with _opened(HandFeed(scenarios.calls(3)), history) as screen:
         await screen.keys("c", "left_square_bracket")
-        await _until_first_line(screen, "PAST")
+        await _until_status(screen, "PAST")
         screen.clock[0] += 60.0
         await screen.keys("left_curly_bracket")
         await screen.says("There is no alert or mark before this.")
         assert "Callers" in screen.text
         await screen.keys("end")
         await screen.says("2/s")
-        assert "PAST" not in screen.first
+        assert "PAST" not in screen.status
 
 
 async def test_keys_that_arrive_in_a_burst_end_at_the_right_moment() -> None:
@@ -323,7 +367,7 @@ async def test_keys_that_arrive_in_a_burst_end_at_the_right_moment() -> None:
         await screen.keys("colon", *"+10s", "enter")
         await _reached(screen, _BEGIN + 10 * _SECOND)
         await screen.keys("colon", "escape")
-        assert " PAST  " in screen.first
+        assert " PAST  " in screen.status
 
 
 async def test_a_fault_ten_minutes_back_is_found_by_at_most_ten_keys() -> None:
@@ -343,9 +387,9 @@ async def test_a_fault_ten_minutes_back_is_found_by_at_most_ten_keys() -> None:
         await screen.show(scenarios.normal())
         assert "1 alert: {" in screen.status
         await screen.keys("left_curly_bracket")
-        await _until_first_line(screen, "PAST")
+        await _until_status(screen, "PAST")
         # A busy machine takes time until here.
-        assert re.search(r"-(9|1\d) min", screen.first)
+        assert re.search(r"-(9|1\d) min", screen.status)
         await screen.keys("d")
         await screen.says("DEADLOCK")
         assert "philosopher-0" in screen.text

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
-from support.driven import settle
+from support.driven import says, settle
 from support.feed import text_of
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.linux.ptrace_access import HOW_TO_PRELOAD
 from locktop.collector.sources.base import Source
 from locktop.collector.sources.discover import Candidate
-from locktop.collector.sources.stuck_survey import StuckThreads
-from locktop.tui.screens.process_picker import PickerApp
+from locktop.collector.sources.stuck_survey import StuckThreads, SurveyStep
+from locktop.tui.screens.process_picker import PickerApp, Survey
 
 UNPREPARED = Candidate(
-    1, "init", "/sbin/init", "root", 1, False, f"it runs without the library; {HOW_TO_PRELOAD}"
+    1,
+    "init",
+    "/sbin/init",
+    "init --user",
+    "root",
+    1,
+    False,
+    f"it runs without the library; {HOW_TO_PRELOAD}",
 )
 STATIC = Candidate(
     88,
     "tool",
+    "/usr/bin/tool --serve",
     "tool --serve",
     "app",
     2,
@@ -28,7 +38,8 @@ STATIC = Candidate(
 
 
 def ready(pid: int, threads: int) -> Candidate:
-    return Candidate(pid, f"app-{pid}", f"app-{pid} --serve", "app", threads, True, "")
+    command = f"app-{pid} --serve"
+    return Candidate(pid, f"app-{pid}", command, command, "app", threads, True, "")
 
 
 def refuse(pid: int) -> Source:
@@ -45,7 +56,7 @@ async def test_the_picker_says_why_no_process_is_ready(size: tuple[int, int]) ->
         assert "locktop run -- COMMAND" in lines[2]
         assert lines[3].startswith(" Enter watches one without it")
         assert any("0 of 2 run with the library" in line for line in lines)
-        (init,) = (line for line in lines if "/sbin/init" in line)
+        (init,) = (line for line in lines if "init --user" in line)
         assert "runs without the" in init
         (tool,) = (line for line in lines if "tool --serve" in line)
         assert "statically linked" in tool
@@ -58,25 +69,95 @@ async def test_the_picker_shows_a_refusal_and_stays() -> None:
         await settle(pilot)
         await pilot.press("down", "enter")
         await settle(pilot)
-        assert "no such process: 88" in text_of(app)
+        assert "no such process: 1" in text_of(app)
         assert app.is_running
 
 
-async def test_the_most_stuck_process_is_the_first_row() -> None:
-    stuck = {
-        7: StuckThreads(0, 0.0),
-        8: StuckThreads(3, 2.5),
-        9: StuckThreads(2, 1.0, "certain"),
-        10: None,
-    }
-    found = [ready(pid, threads=pid) for pid in stuck]
-    app = PickerApp(lambda: [*found, STATIC], refuse, "night", stuck.get)
-    async with app.run_test(size=(80, 24)) as pilot:
+async def rows_of(app: PickerApp, size: tuple[int, int] = (80, 24)) -> list[str]:
+    """Return the rows after the survey, from the title of the list on."""
+    async with app.run_test(size=size) as pilot:
         await settle(pilot)
         await pilot.app.workers.wait_for_complete()
         await settle(pilot)
-        rows = [line for line in text_of(app).splitlines() if "--serve" in line]
-        assert [row.split()[0] for row in rows] == ["9", "8", "7", "10", "88"]
-        assert "DEADLOCK" in rows[0]
-        assert rows[1].split()[1:3] == ["3", "2.50s"]
-        assert rows[3].split()[1:3] == ["-", "-"]
+        lines = text_of(app).splitlines()
+    first = next(number for number, line in enumerate(lines) if "Processes" in line)
+    return lines[first:]
+
+
+def steps(stuck: dict[int, StuckThreads | None]) -> Survey:
+    """Return a survey that learned this, by pid."""
+    return lambda _: iter([SurveyStep(pid, threads) for pid, threads in stuck.items()])
+
+
+async def test_the_most_stuck_process_is_the_first_row() -> None:
+    survey = steps(
+        {
+            7: StuckThreads(0, 0.0),
+            8: StuckThreads(3, 0.5),
+            9: StuckThreads(2, 1.0, "certain"),
+            88: StuckThreads(2, 1.5, is_lower_bound=True),
+            11: StuckThreads(2, 0.1, "possible"),
+        }
+    )
+    candidates = [*(ready(pid, threads=pid) for pid in (7, 8, 9, 10, 11)), STATIC]
+    title, heads, *rows = await rows_of(PickerApp(lambda: candidates, refuse, "night", survey))
+    assert "5 of 6 run with the library" in title
+    assert "scanned so far" not in title
+    assert heads.split() == ["PID", "WAITING", "LONGEST", "NAME", "COMMAND", "STATE"]
+    assert [row.split()[0] for row in rows[:6]] == ["9", "11", "88", "8", "7", "10"]
+    assert "DEADLOCK" in rows[0]
+    assert "possible deadlock" in rows[1]
+    assert rows[2].split()[1:3] == ["2", ">1.50s"]
+    assert "may be stuck" in rows[2]
+    assert rows[3].split()[1:3] == ["3", "500ms"]
+    assert "stuck" not in rows[3], "so short a wait is no sign of anything"
+    assert rows[5].split()[1:3] == ["-", "-"]
+
+
+async def test_forty_columns_have_room_for_the_state() -> None:
+    survey = steps({88: StuckThreads(2, 1.5, "certain")})
+    app = PickerApp(lambda: [STATIC], refuse, "night", survey)
+    _, heads, row, *_ = await rows_of(app, (40, 24))
+    assert heads.split() == ["PID", "WAITING", "NAME", "STATE"]
+    assert row.endswith("DEADLOCK")
+
+
+async def test_processes_of_one_thread_come_last() -> None:
+    candidates = [ready(5, threads=1), UNPREPARED, STATIC, ready(6, threads=2)]
+    _, _, *rows = await rows_of(PickerApp(lambda: candidates, refuse, "night", steps({})))
+    assert [row.split()[0] for row in rows[:4]] == ["6", "88", "5", "1"]
+
+
+async def test_a_survey_that_goes_on_says_how_far_it_is() -> None:
+    def endless(_: object) -> Iterator[SurveyStep]:
+        yield SurveyStep(88, StuckThreads(0, 0.0))
+        yield SurveyStep(88, None, pause_s=3600.0)
+
+    app = PickerApp(lambda: [UNPREPARED, STATIC], refuse, "night", endless)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await says(app, pilot, "1 scanned so far")
+
+
+async def test_the_help_has_the_keys_of_the_picker() -> None:
+    app = PickerApp(lambda: [UNPREPARED, STATIC], refuse, "night", steps({}))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        await pilot.press("question_mark")
+        await settle(pilot)
+        assert "scan for processes again" in text_of(app)
+        await pilot.press("escape")
+        await settle(pilot)
+        assert "Processes" in text_of(app)
+
+
+async def test_a_filter_without_a_match_says_how_to_leave_it() -> None:
+    app = PickerApp(lambda: [UNPREPARED, STATIC], refuse, "night", steps({}))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        await pilot.press("/", "q", "q", "enter")
+        await settle(pilot)
+        assert "No row here has “qq”; Esc leaves the filter." in text_of(app)
+        await pilot.press("escape")
+        await settle(pilot)
+        assert "No row here" not in text_of(app)
+        assert "tool --serve" in text_of(app)

@@ -24,8 +24,10 @@ from locktop.tui.views.thread_details import thread_details
 LENGTHS = records.histogram(*[1000] * 97, *[40_000] * 2, 2_000_000)
 
 
-def texts(histogram: Histogram | None, max_s: float | None = None) -> list[str]:
-    return [line_text(line) for line in histogram_lines("Waits", histogram, max_s)]
+def texts(
+    histogram: Histogram | None, max_s: float | None = None, goes_on: bool = False
+) -> list[str]:
+    return [line_text(line) for line in histogram_lines("Waits", histogram, max_s, goes_on)]
 
 
 def measured(seen: Snapshot) -> Snapshot:
@@ -75,8 +77,8 @@ def test_the_details_have_histograms() -> None:
     index = SnapshotIndex(measured(scenarios.normal()))
     lock, thread = index.snapshot.locks[0], index.snapshot.threads[0]
     of_lock = "\n".join(map(line_text, lock_details(index, lock)))
-    assert "Waits by length  p50 958ns" in of_lock
-    assert "Timed holds by length  p50 958ns" in of_lock
+    assert "Waits that ended by length  p50 958ns" in of_lock
+    assert "Timed holds that ended by length  p50 958ns" in of_lock
     of_thread = "\n".join(map(line_text, thread_details(index, thread)))
     assert "Waits in contention by length  p50 958ns" in of_thread
     plain = SnapshotIndex(scenarios.normal())
@@ -95,7 +97,7 @@ def test_a_class_and_a_group_have_the_sums() -> None:
     assert of.wait_histogram.count == 100 * len(of.locks)
     assert of.wait_p50_s == LENGTHS.percentile_s(50)
     assert of.hold_p50_s is None
-    assert "Waits by length" in "\n".join(map(line_text, class_details(index, of)))
+    assert "Waits that ended by length" in "\n".join(map(line_text, class_details(index, of)))
     group: ThreadGroup = next(iter(index.groups.values()))
     assert group.wait_histogram is not None
     assert group.wait_histogram.count == 100 * len(group.threads)

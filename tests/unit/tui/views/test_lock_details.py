@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from msgspec.structs import replace
 from unit.builders import python_waits, records, scenarios
@@ -11,11 +13,13 @@ from locktop.collector.model import (
     Blame,
     Event,
     Frame,
+    Held,
     Kind,
     ThreadActivity,
     ThreadGroup,
     ThreadState,
     UnobservedWait,
+    Wait,
     WaitStack,
 )
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
@@ -49,7 +53,7 @@ def test_thread_details_name_an_unobserved_wait() -> None:
     index = SnapshotIndex(seen)
     text = "\n".join(map(line_text, thread_details(index, index.threads[sleeper.tid])))
     assert "OpenMP lock, futex 0x7f00 for at least 2.50s" in text
-    assert "the library does not observe this wait; contended, by the rule openmp-lock" in text
+    assert "the library does not observe this wait; counts as a wait for a lock, idle rule" in text
     assert calm.stacks[1][0].function in text
     cells = {
         column.title: column.cell(index.threads[sleeper.tid])[0]
@@ -81,6 +85,19 @@ def test_blame_names_the_wait_of_the_holder() -> None:
     assert ", while it waited for " in text
     assert "threads that ended  took it at " in text
     assert "woken, or no holder known" in text
+
+
+def test_a_sampled_wait_has_no_length_that_was_not_seen() -> None:
+    """Samples may meet waits whose begin and end they do not see: "0 at most" was not so."""
+    calm = scenarios.normal()
+    locks = tuple(replace(lock, acquisitions=None) for lock in calm.locks)
+    sampled = replace(calm, source="proc", level="sampled", locks=locks)
+    text = details(SnapshotIndex(sampled), 2)
+    assert "310s while locktop watched, 4.21s at most" in text
+    without = tuple(replace(lock, wait_max_s=0.0) for lock in sampled.locks)
+    text = details(SnapshotIndex(replace(sampled, locks=without)), 2)
+    assert "310s while locktop watched  " in text
+    assert "at most" not in text
 
 
 def test_the_mean_wait_excludes_ongoing_and_timed_out_waits() -> None:
@@ -134,7 +151,7 @@ def test_a_holder_is_uncertain_if_other_threads_release_the_lock() -> None:
     assert "not certain: other threads release it too" in details(index, 2)
     assert "not certain" not in details(index, 1)
     for width in (80, 200):
-        assert "held by journal? " in line_text(headline(index, width))
+        assert "journal? " in line_text(headline(index, width))
     assert index.holders((4716, 4714), 2) == "journal +1?"
     assert index.holders((4716,), 1) == "journal"
 
@@ -237,7 +254,8 @@ def test_names_of_many_waiters_stay_apart_from_their_number(many: int) -> None:
     waiters = (4715,) * many
     locks = tuple(replace(k, waiters=waiters) if k.id == 2 else k for k in calm.locks)
     text = details(SnapshotIndex(replace(calm, locks=locks)), 2)
-    assert f"\n waiters   {many}: reader 1.27s to read" in text
+    mark = "▸ " * (many > 1)
+    assert f"\n waiters   {mark}{many}: reader 1.27s to read" in text
     assert (f"and {many - 3} more" in text) == (many > 3)
 
 
@@ -264,6 +282,41 @@ def test_holder_activity_has_a_stack_with_its_age() -> None:
         lock, holder_activity=ThreadActivity(4714, ActivityState.RUNNING, stack=6, stack_age_s=1.25)
     )
     said = details(SnapshotIndex(replace(calm, locks=(old, *calm.locks[1:]))), 1)
-    assert "observed asleep 1.25s ago:" in said
+    assert "\n The holder now  worker-2  observed asleep 1.25s ago\n" in said
     assert "; now running" in said
     assert "of a CPU" not in said
+
+
+def present_hold(*, is_lower_bound: bool) -> str:
+    """The details of a lock with waiters, whose holder has it for longer than all before."""
+    calm = scenarios.normal()
+    lock = next(lock for lock in calm.locks if len(lock.holders) == 1 and len(lock.waiters) > 1)
+    held = Held(lock.id, 0, 8.64, is_lower_bound=is_lower_bound)
+    longest_s = 1e-6 if is_lower_bound else 8.64
+    waits = Wait(lock.id, lock.kind, 8.0, lock.holders, 1, 0x401100, seq=2)
+    threads = [
+        replace(thread, holds=(held,))
+        if thread.tid in lock.holders
+        else replace(thread, waiting_for=waits)
+        if thread.tid in lock.waiters
+        else thread
+        for thread in calm.threads
+    ]
+    lock = replace(
+        lock, acquisitions=2, contended=0, wait_max_s=8.0, hold_timed=1, hold_max_s=longest_s
+    )
+    locks = tuple([lock if lock.id == other.id else other for other in calm.locks])
+    return details(SnapshotIndex(replace(calm, threads=tuple(threads), locks=locks)), lock.id)
+
+
+def test_figures_say_which_waits_and_holds_still_last() -> None:
+    text = present_hold(is_lower_bound=False)
+    assert "acquired  2, contended 0 (0%)" in text
+    assert re.search(r"\(0%\)[^\n]*, 2 still wait\n", text)
+    assert re.search(r"waited .* 8\.00s at most, so far", text)
+    assert re.search(r"held .* 8\.64s at most, so far  from 1 timed hold and the present one", text)
+
+
+def test_a_hold_that_is_not_timed_stands_beside_those_that_are() -> None:
+    text = present_hold(is_lower_bound=True)
+    assert "1.00us at most, and the present one >8.64s  from 1 timed hold" in text

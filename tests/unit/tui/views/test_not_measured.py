@@ -190,9 +190,10 @@ def test_the_text_report_of_samples_has_no_signals_and_holds() -> None:
     assert re.search(r"^ +21.3 ms +- +900 us +- +-  mutex +stats_mutex$", sampled, re.MULTILINE)
 
 
-def test_the_first_line_says_that_a_holder_is_unknown() -> None:
-    assert line_text(headline(SnapshotIndex(of_python(1)), 75)).endswith("; holder not known")
-    assert line_text(headline(SnapshotIndex(of_python(1)), 120)).endswith("its holder is not known")
+def test_the_first_line_names_the_only_thread_that_may_hold_the_lock() -> None:
+    for width in (76, 120):
+        line = line_text(headline(SnapshotIndex(of_python(1)), width))
+        assert line.endswith("; only sleeper does not wait")
 
 
 def test_the_text_report_calls_a_sleeping_holder_asleep() -> None:

@@ -7,12 +7,12 @@ from unit.builders import scenarios
 
 from locktop.collector.model import Snapshot
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
-from locktop.tui.views.overview import overview_lines
+from locktop.tui.views.overview import Room, overview_lines
 from locktop.tui.views.styled_line import line_text
 
 
 def texts(snapshot: Snapshot) -> list[str]:
-    return [line_text(line) for line in overview_lines(SnapshotIndex(snapshot), (), 120)]
+    return [line_text(line) for line in overview_lines(SnapshotIndex(snapshot), (), Room(120, 30))]
 
 
 def starting(snapshot: Snapshot, begin: str) -> str:
@@ -39,3 +39,21 @@ def test_the_holder_is_that_of_the_headline() -> None:
     normal = scenarios.normal()
     unnamed = replace(normal, locks=tuple(replace(one, holders=()) for one in normal.locks))
     assert starting(normal, "held by").split()[:3] == starting(unnamed, "held by").split()[:3]
+
+
+def test_the_longest_chain_says_that_it_closes() -> None:
+    deadlock = texts(scenarios.deadlock())
+    title = next(number for number, text in enumerate(deadlock) if "Longest chain" in text)
+    assert deadlock[title] == " Longest chain of 3 threads, a circle (key 4)"
+    links = deadlock[title + 1 : title + 4]
+    assert [text.replace("→", "").split()[0] for text in links] == [
+        "philosopher-2", "philosopher-0", "philosopher-1",
+    ]  # fmt: skip
+    assert deadlock[title + 4] == "  → philosopher-2: the chain closes here"
+    assert not any("closes" in text for text in texts(scenarios.normal()))
+
+
+def test_the_end_of_a_chain_says_in_which_call_the_thread_is() -> None:
+    chain = texts(scenarios.normal())
+    end = next(number for number, text in enumerate(chain) if text.startswith("  → "))
+    assert chain[end].startswith("  → journal now in fsync(")

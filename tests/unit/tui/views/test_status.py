@@ -9,18 +9,36 @@ from unit.builders import scenarios
 
 from locktop.collector.model import Pattern, PatternName, Snapshot
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
-from locktop.tui.views.status import Pace, status_line, verdict_flag
+from locktop.tui.views.status import Pace, state_flags, status_line, verdict_flag
 from locktop.tui.views.styled_line import line_text
+from locktop.tui.widgets.status_row import status_row
 
 
-def test_the_status_line_keeps_a_gap_and_drops_parts_from_the_end() -> None:
-    snapshot = replace(scenarios.normal(), host="vm2")
-    whole = line_text(status_line(snapshot, Pace(2.0, 2.0), 300)).split("  2/s")[0].rstrip()
-    for width in range(40, 160):
-        text = line_text(status_line(snapshot, Pace(2.0, 2.0), width))
+def test_the_status_line_keeps_a_gap_and_drops_what_says_least() -> None:
+    snapshot = replace(scenarios.normal(), host="vm2", notes=("one",), patterns=())
+    whole = line_text(status_line(snapshot, Pace(2.0, 2.0), 300)).replace(",", "").split()
+    before: set[str] = set()
+    for width in range(20, 160):
+        text = line_text(status_line(snapshot, Pace(2.0, 2.0), width, alerts=3))
         assert cell_len(text) == width
-        assert text.endswith("  2/s ")
-        assert whole.startswith(text.removesuffix("2/s ").rstrip())
+        words = set(text.replace(",", "").split())
+        assert words <= {*whole, "3", "alerts:", "{"}
+        assert before <= words, "a wider line has all of a narrower one"
+        before = words
+
+
+def test_a_narrow_line_beside_a_verdict_keeps_the_process_its_threads_and_the_level() -> None:
+    flags = state_flags(SnapshotIndex(scenarios.deadlock()), paused=True, position=None)
+    process = replace(scenarios.normal().process, comm="locktop-demo", pid=32235)
+    calm = replace(scenarios.normal(), process=process, level="contended", notes=("one",))
+    room = 79 - cell_len(line_text(flags))
+    assert room < 60
+    left = status_line(calm, Pace(2.0, 2.0), room, alerts=2)
+    text = line_text(status_row(left, flags, 80))
+    assert cell_len(text) == 80
+    assert text.startswith(" locktop-demo 32235  9 threads")
+    assert "  records waits: L" in text
+    assert text.endswith("  DEADLOCK   PAUSED  ")
 
 
 def test_status_line_counts_threads_in_words() -> None:
@@ -37,7 +55,7 @@ def test_a_narrow_status_line_keeps_the_level() -> None:
         (calm, Pace(2.0, 1.0)),
         (replace(calm, notes=("one",)), Pace(2.0, 2.0)),
     ):
-        assert "  level contended " in line_text(status_line(snapshot, pace, 80))
+        assert "  records waits: L " in line_text(status_line(snapshot, pace, 80))
 
 
 def test_the_status_line_says_how_many_names_are_left() -> None:
@@ -72,6 +90,7 @@ def flag(snapshot: Snapshot, *patterns: PatternName) -> str:
         ((PatternName.SERIALISED, PatternName.NO_SIGNAL), "SERIALISED"),
         ((PatternName.SERIALISED, PatternName.CONVOY), "CONVOY"),
         ((PatternName.CONVOY, PatternName.STARVED_WRITER), "STARVED"),
+        ((PatternName.CONVOY, PatternName.CPU_STARVED), "CPU-STARVED"),
     ],
 )
 def test_the_worst_pattern_is_the_flag(patterns: tuple[PatternName, ...], word: str) -> None:

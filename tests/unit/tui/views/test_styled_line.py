@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from rich.cells import cell_len
 from unit.builders import records
 
-from locktop.tui.views.shorten import location_in, middle, path_in, strip_arguments
+from locktop.tui.views.shorten import location_in, middle, strip_arguments
 from locktop.tui.views.styled_line import (
     FoldedLines,
     changed_cells,
@@ -67,14 +65,6 @@ def test_names_are_shortened_in_their_least_telling_part() -> None:
     for room in range(1, 60):
         for name in ("account", "線程の名前" * 5, "a<b>::cdefghijklmnopqrstuvwxyz()"):
             assert cell_len(location_in(records.frame(name, "a.c", 210), room)) <= room
-
-
-def test_a_path_loses_its_directory_before_its_file_name() -> None:
-    path = Path("/var/lib/store/incidents/locktop-store-4711.json")
-    assert path_in(path, 60) == str(path)
-    assert path_in(path, 40) == "/var/l…incidents/locktop-store-4711.json"
-    assert path_in(path, 26) == "…/locktop-store-4711.json"
-    assert path_in(Path("/a.json"), 20) == "/a.json"
 
 
 def test_folded_lines_are_one_line_or_the_lines_inside() -> None:

@@ -98,7 +98,10 @@ def worker(**more: object) -> Thread:
 
 def test_details_name_known_and_unknown_parts() -> None:
     said = details(worker(time=TimeSplit(cpu=0.6, contended=0.3, other=0.1, unknown=("disk",))))
-    assert " time      ━ lock 30%, █ on cpu 60%, - other 10%, disk not known" in said
+    assert (
+        " time      ━ lock 30%, █ on cpu 60%, - other 10%, disk not"
+        " counted (sysctl kernel.task_delayacct=1 would)"
+    ) in said
     assert " time " not in details(worker(time=None))
     words = "".join(one if isinstance(one, str) else one[0] for one in time_words(TimeSplit()))
     assert words == ""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 from support.driven import Screen, opened
 from unit.builders import records, scenarios
 
 from locktop.collector.model import Frame, Snapshot
+from locktop.tui.screens.monitor import MonitorScreen
 
 OUTER = tuple(
     Frame(0x7F0000001000, name, None, None, "libc.so.6", 0x89000)
@@ -67,3 +69,31 @@ async def test_a_few_rows_that_come_and_go_do_not_move_the_details() -> None:
         before = rows_of(screen)
         await screen.show(replace(calm, locks=locks[:6]))
         assert rows_of(screen) == before
+
+
+async def test_right_opens_the_lines_with_a_mark_and_left_closes_them() -> None:
+    async with opened(scenarios.normal(), size=(80, 24)) as screen:
+        await screen.keys("enter")
+        assert "waiters   ▸ 2: worker-0" in screen.text
+        await screen.keys("right")
+        assert "waiters   ▾ 2: worker-0" in screen.text
+        assert "           worker-1 81.2ms  cache_" in screen.text
+        await screen.keys("left")
+        assert "▸ 2: worker-0" in screen.text
+        await screen.keys("right", "enter", "escape")
+        assert "▸ 2: worker-0" in screen.text, "closed again on the way back"
+
+
+async def test_lines_from_before_the_layout_are_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A narrow panel shows no more than an ellipsis of each line.
+
+    The screen is paused, so no snapshot draws the panel again.
+    """
+    async with opened(size=(10, 40)) as screen:
+        await screen.keys("1", "p")
+        assert "Worst lock" not in screen.text
+        # As if the screen had drawn the panel before its layout.
+        monkeypatch.setattr(MonitorScreen, "on_resize", lambda self, event: None)
+        await screen.resize(120, 40)
+        await screen.says("Worst lock")
+        assert all(line.strip() != "…" for line in screen.lines)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from support.driven import opened, row_under_cursor
 from unit.builders import scenarios
 
@@ -75,3 +76,15 @@ async def test_lines_that_come_and_go_do_not_change_the_height() -> None:
             details.show("subject", lines * count)
             heights.append(details.virtual_size.height - details.heads)
         assert heights == [64, 64, 80, 80, 80, 80, 32]
+
+
+@pytest.mark.parametrize("keys", [("7", "G"), ("d", "G"), ("2", "tab", "tab", "G")], ids=str)
+async def test_a_higher_terminal_shows_the_begin_again(keys: tuple[str, ...]) -> None:
+    async with opened(scenarios.deadlock(), size=(80, 24)) as screen:
+        await screen.keys(*keys)
+        assert screen.details.top
+        for height in (*range(25, 60, 3), 200):
+            await screen.resize(80, height)
+            panel = screen.details
+            assert panel.top <= max(0, panel.count() - panel.page), height
+        assert not screen.details.top

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from random import Random
 
 import pytest
@@ -14,6 +15,7 @@ from locktop.collector.extensions.whatif.analysis.evidence import Evidence, Stat
 from locktop.collector.extensions.whatif.model import (
     Change,
     ChangeKind,
+    Prediction,
     RefusedChange,
     ThroughputUnit,
     UnitKind,
@@ -206,3 +208,20 @@ def test_wanted_marks_that_are_too_few_are_refused() -> None:
     unit = ThroughputUnit(kind=UnitKind.MARKS, mark="reload begins")
     found = answered(with_marks(crowd(), 90, "reload begins"), Question([HALF], unit))
     assert (found.unit, found.refusal) == (unit, WhatIfRefusal.FEW)
+
+
+def test_a_refusal_because_of_phases_tells_when_the_program_changed() -> None:
+    """The throughput is higher from the middle of the span on."""
+    found = answered(with_a_pause(crowd()), Question(()))
+    changed_s = datetime.fromisoformat(found.changed_at).timestamp()
+    assert changed_s == pytest.approx(SPAN_US / 2 / 1e6, abs=0.01)
+    assert answered(crowd(), Question(())).changed_at == ""
+
+
+def test_the_replays_tell_how_far_they_are() -> None:
+    steps: list[tuple[float, Prediction | None]] = []
+    found = answer(crowd(), Question((HALF,)), Simulator, lambda *step: steps.append(step))
+    parts = [part for part, _ in steps]
+    assert parts == sorted(parts)
+    assert (parts[0], parts[-1]) == (0.0, pytest.approx(1.0))
+    assert steps[-1][1] == found.predictions[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -25,6 +26,7 @@ from locktop.collector.extensions.whatif.answers import Answered
 from locktop.collector.extensions.whatif.model import (
     Change,
     ChangeKind,
+    Progress,
     RefusedChange,
     ThroughputUnit,
     UnitKind,
@@ -37,6 +39,9 @@ from locktop.tui.extensions.whatif.screen import WhatIfScreen
 from locktop.tui.feed import ReplayFeed
 from locktop.tui.views.past_flag import clock_text
 
+Tell = Callable[[Progress], None]
+RECORDED = Progress(is_recorded=True, part=0.0)
+
 
 def row(screen: Screen, text: str) -> list[str]:
     return next(line for line in screen.lines if text in line).split()
@@ -48,21 +53,27 @@ class HandSource:
     def __init__(self) -> None:
         self.answered: Answered | None = None
         self.refusal = ""  # the reason that there is no prediction
+        self.calls = 0
 
     def scan(self) -> Snapshot:
         return SNAPSHOT
 
-    def predict(self, on_recorded: Callable[[], None]) -> Answered:
+    def predict(self, on_progress: Tell) -> Answered:
+        self.calls += 1
         if self.answered is None:
             raise LocktopError(self.refusal)
-        on_recorded()
+        on_progress(RECORDED)
         return self.answered
 
 
 @pytest.fixture(autouse=True)
 def _answers_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     def predict_process(
-        source: HandSource, pid: int, duration_s: float, wanted: object, done: Callable[[], None]
+        source: HandSource,
+        pid: int,
+        duration_s: float,
+        wanted: object,
+        done: Tell,
     ) -> Answered:
         return source.predict(done)
 
@@ -114,9 +125,40 @@ async def test_changes_are_ranked_with_their_intervals(size: tuple[int, int]) ->
 
 async def test_a_refusal_says_why() -> None:
     async with opened(SNAPSHOT) as screen:
-        refused = replace(FOUND, refusal=WhatIfRefusal.PHASES, predictions=())
+        refused = replace(
+            FOUND,
+            refusal=WhatIfRefusal.PHASES,
+            predictions=(),
+            changed_at="2026-11-21T03:12:45.000+00:00",
+        )
         await predicted(screen, refused)
-        assert "No prediction (phases): the throughput changes within the span" in screen.text
+        said = "No prediction (phases): the program changed its behaviour at about 04:12:45; try"
+        assert re.sub(r"\d\d(?=:\d\d:45)", "04", screen.text).count(said) == 1
+        assert "try again in a steady minute" in screen.text
+
+
+async def test_the_screen_says_what_it_will_do_and_cost_and_waits() -> None:
+    for size in ((40, 24), (80, 24)):
+        async with opened(SNAPSHOT, size=size) as screen:
+            await screen.keys("U")
+            said = " ".join(screen.text.split())
+            assert "the level becomes all" in said
+            assert "each call for a lock takes longer" in said
+            assert "Enter records all holds for 10 s" in said
+            assert screen.feed.source.calls == 0
+
+
+async def test_a_bar_says_how_far_it_is_and_what_is_known_so_far() -> None:
+    async with opened(SNAPSHOT) as screen:
+        slow = SlowPrediction(screen)
+        await screen.keys("U", "enter")
+        slow.has_begun()
+        slow.progress(Progress(is_recorded=False, part=0.5, learned="1,234 waits"))
+        slow.progress(Progress(is_recorded=True, part=0.25, learned="index_mu: split by 8 +250 %"))
+        await screen.says("Replaying each change")
+        assert " 25%  best so far: index_mu: split by 8 +250 %" in screen.text
+        assert "the level becomes all" not in screen.text
+        await slow.end()
 
 
 async def test_a_change_that_is_refused_has_its_own_line() -> None:
@@ -160,12 +202,14 @@ class SlowPrediction:
         self._screen = screen
         self._begun, self._may_record, self._may_end = (threading.Event() for _ in range(3))
         self.fault: Exception | None = None
+        self.progress: Tell = lambda progress: None
         screen.feed.source.predict = self._predict
 
-    def _predict(self, on_recorded: Callable[[], None]) -> Answered:
+    def _predict(self, on_progress: Tell) -> Answered:
         self._begun.set()
+        self.progress = on_progress
         assert self._may_record.wait(PATIENCE_S)
-        on_recorded()
+        on_progress(RECORDED)
         assert self._may_end.wait(PATIENCE_S)
         if self.fault is not None:
             raise self.fault
@@ -202,13 +246,13 @@ async def test_each_scan_counts_the_seconds_down(before: tuple[str, ...]) -> Non
         slow = SlowPrediction(screen)
         await screen.keys(*before, "U", "enter")
         slow.has_begun()
-        assert "Recording all holds: 11 s left" in screen.text
+        assert re.search(r"Recording all holds .*, 11 s left", screen.text)
         await screen.show(SNAPSHOT, after_s=2.5)
-        assert "Recording all holds: 9 s left" in screen.text
+        assert re.search(r"Recording all holds .*, 9 s left", screen.text)
         await screen.show(SNAPSHOT, after_s=60.0)
-        assert "Recording all holds: 0 s left" in screen.text
+        assert re.search(r"Recording all holds .*, 0 s left", screen.text)
         slow.end_recording()
-        await screen.says("Replaying the records with each change")
+        await screen.says("Replaying each change")
         assert "Recording" not in screen.text
         await slow.end()
         assert "Replaying" not in screen.text
@@ -223,10 +267,10 @@ async def test_escape_lets_the_recording_go_on() -> None:
         assert "The recording at the level all goes on for 11 s" in screen.text
         screen.clock[0] += 4.0
         await screen.keys("U")
-        assert "Recording all holds: 7 s left" in screen.text
+        assert re.search(r"Recording all holds .*, 7 s left", screen.text)
         await screen.keys("enter")  # goes on alone
         slow.end_recording()
-        await screen.says("Replaying the records")
+        await screen.says("Replaying each change")
         await screen.keys("escape")
         assert "The prediction goes on; U shows it." in screen.text
         await slow.end()
@@ -301,7 +345,10 @@ async def test_a_large_screen_has_the_lines_of_the_text_form(refusal: WhatIfRefu
         visible = [line.strip() for line in screen.lines]
         for line in text_report.details(found, SNAPSHOT, 199):
             assert line in visible
-        assert any(line.startswith("cost         -1 % acquisitions a second") for line in visible)
+        assert any(
+            line.startswith("cost         the recording changed the acquisitions a second by -1 %")
+            for line in visible
+        )
         assert any("70.0 %" in line and "████████" in line for line in visible)
         assert screen.lines[-1].startswith(" ? help")
 

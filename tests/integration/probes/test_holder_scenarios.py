@@ -1,0 +1,39 @@
+"""A few of the scenarios of ``make probable``: the holder is named, and never another thread."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import pytest
+from probable.judge import judge
+from probable.programs import LIBRARIES, program
+from support.targets import Compiler, Target
+
+from locktop.collector.sources.attach import attach
+
+_LIBRARIES = {library.name: library for library in LIBRARIES}
+#: The library, the level of optimisation, and scenarios.
+_CASES = {
+    ("std", "-O0"): ("guard_in_box", "deadlock_of_three"),
+    ("std", "-O2"): ("onlookers_that_used_it", "onlookers_at_condition", "onlooker_with_drop_flag"),
+    ("futex", "-O0"): ("plain", "onlookers_that_used_it"),
+    ("semaphore", "-O2"): ("plain", "onlookers_that_used_it"),
+}
+_SCANS = 10
+
+
+@pytest.mark.parametrize("case", _CASES, ids=" ".join)
+def test_the_holder_is_named_and_no_other_thread(case: tuple[str, str], compiler: Compiler) -> None:
+    path = program(_LIBRARIES[case[0]], case[1], compiler)
+    verdicts = [judge(path, scenario) for scenario in _CASES[case]]
+    assert [verdict.doubts for verdict in verdicts] == [()] * len(verdicts)
+
+
+@pytest.mark.parametrize("library", ["std", "semaphore"])
+def test_a_healthy_program_has_no_deadlock(library: str, compiler: Compiler) -> None:
+    path = program(_LIBRARIES[library], "-O2", compiler, "healthy")
+    with Target([path]) as target:
+        target.expect("ready")
+        with closing(attach(target.pid)) as source:
+            for _ in range(_SCANS):
+                assert source.scan(resolve=True).deadlocks == ()

@@ -1,0 +1,101 @@
+"""The thread that keeps Python's global interpreter lock (GIL), and deadlocks over it."""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from support import tool
+from support.pythons import PYTHON, all_pythons
+from support.targets import PATIENCE_S, Compiler, Target, source_of
+
+from locktop.collector.model import Snapshot
+from locktop.collector.sources.attach import attach
+from locktop.collector.sources.launch import preload_environment
+
+PYTHONS = all_pythons()
+LINKS = {("loader", "renderer"), ("renderer", "loader")}
+both_ways = pytest.mark.parametrize("prepared", [True, False], ids=["prepared", "unprepared"])
+
+
+def environment(prepared: bool) -> dict[str, str] | None:
+    return preload_environment(None) if prepared else None
+
+
+@pytest.fixture(scope="module")
+def library(compiler: Compiler) -> Path:
+    return compiler.program("gil_and_state_lock", "-shared", "-fPIC")
+
+
+def waits_for(snapshot: Snapshot, name: str) -> list[tuple[int, ...]]:
+    """Return the holders for which the threads of a name wait."""
+    return [
+        thread.waiting_for.holders
+        for thread in snapshot.threads
+        if thread.name == name and thread.waiting_for is not None
+    ]
+
+
+@both_ways
+@pytest.mark.parametrize("python", PYTHONS)
+def test_a_thread_that_keeps_the_gil_is_named(python: str, prepared: bool) -> None:
+    command = [python, str(source_of("python_keeps_the_gil")), "keeps"]
+    with Target(command, environment(prepared)) as target:
+        keeper = int(target.line())
+        deadline = time.monotonic() + PATIENCE_S
+        with closing(attach(target.pid)) as source:
+            while True:
+                snapshot = source.scan(resolve=True)
+                assert not snapshot.deadlocks
+                holders = waits_for(snapshot, "works")
+                assert set(holders) <= {(), (keeper,)}, "another thread never has it"
+                if holders == [(keeper,)] * 2:
+                    break
+                assert time.monotonic() < deadline, holders
+        (lock,) = [lock for lock in snapshot.locks if lock.holders]
+        assert lock.holders == (keeper,)
+        assert not lock.idle
+
+
+@both_ways
+def test_a_thread_that_gives_the_gil_away_is_never_named(prepared: bool) -> None:
+    """The near miss: all threads take the GIL again and again."""
+    command = [PYTHON, str(source_of("python_keeps_the_gil")), "gives"]
+    with Target(command, environment(prepared)) as target:
+        target.line()
+        with closing(attach(target.pid)) as source:
+            for _ in range(20):
+                snapshot = source.scan()
+                assert not [each for each in waits_for(snapshot, "works") if each]
+                assert not snapshot.deadlocks
+
+
+def links_of(snapshot: Snapshot) -> set[tuple[str, str]]:
+    """Return the names of waiters and holders of all deadlocks; a new thread has none yet."""
+    names = {thread.tid: thread.name for thread in snapshot.threads}
+    return {
+        (names[edge.tid], names[edge.held_by])
+        for deadlock in snapshot.deadlocks
+        for edge in deadlock.cycle
+    }
+
+
+@both_ways
+@pytest.mark.parametrize("python", PYTHONS)
+def test_a_cycle_over_the_gil_is_called_while_another_thread_goes_on(
+    python: str, prepared: bool, library: Path
+) -> None:
+    command = [python, str(source_of("python_gil_and_state_lock")), str(library), "sleeper"]
+    with Target(command, environment(prepared)) as target:
+        target.expect("ready")
+        deadline = time.monotonic() + PATIENCE_S
+        with closing(attach(target.pid)) as source:
+            while links_of(snapshot := source.scan(resolve=True)) != LINKS:
+                assert time.monotonic() < deadline, snapshot.deadlocks
+        (deadlock,) = snapshot.deadlocks
+        assert deadlock.certain
+        done = tool.run("check", "-p", target.pid)
+        assert done.returncode == 1, done.stdout
+        assert "held by renderer" in done.stdout

@@ -1,0 +1,92 @@
+"""The readers of a sampled reader-writer lock: their number is known, and that a writer waits."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+from msgspec.structs import replace
+from support.eventually import until
+from support.targets import StartTarget, Target
+
+from locktop.collector.extensions.stacks import groups, text_report
+from locktop.collector.model import Lock, Snapshot
+from locktop.collector.render import check_report
+from locktop.collector.render.text.report import render
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
+from locktop.collector.sources.attach import attach
+from locktop.tui.views import lock_details, thread_details
+from locktop.tui.views.headline import headline
+from locktop.tui.views.styled_line import line_text, unfolded
+
+
+def starved(target: Target) -> Snapshot:
+    """Return a snapshot of the starved writer in which its lock has readers."""
+    target.expect("ready")
+    snapshots: list[Snapshot] = []
+    with closing(attach(target.pid)) as source:
+
+        def has_readers() -> bool:
+            snapshots.append(source.scan(resolve=True))
+            return catalog_of(snapshots[-1]).readers > 0
+
+        until(has_readers, "readers")
+    return snapshots[-1]
+
+
+def catalog_of(snapshot: Snapshot) -> Lock:
+    """Return the lock that the writer waits for."""
+    (lock,) = [lock for lock in snapshot.locks if lock.name == "g_catalog"]
+    return lock
+
+
+def test_the_readers_are_counted_and_the_starved_writer_is_named(
+    start_unprepared: StartTarget,
+) -> None:
+    snapshot = starved(start_unprepared("starved_update"))
+    lock, index = catalog_of(snapshot), SnapshotIndex(snapshot)
+    assert lock.readers in (1, 2)
+    assert lock.holders == ()
+    held = f"held by {lock.readers} reader"
+    first = line_text(headline(index, 100))
+    assert "prices waits for g_catalog to write" in first
+    assert held in first
+    assert held in line_text(headline(index, 80))
+    (writer,) = [thread for thread in snapshot.threads if thread.name == "prices"]
+    details = (
+        *unfolded(lock_details.lock_details(index, lock)),
+        *unfolded(thread_details.thread_details(index, writer)),
+    )
+    text = "\n".join(map(line_text, details))
+    assert f"held by   {lock.readers} reader" in text
+    assert "to write" in text
+    assert f"rwlock g_catalog to write, {held}" in render(snapshot, width=200)
+
+
+def test_stacks_name_the_number_of_readers(start_unprepared: StartTarget) -> None:
+    snapshot = starved(start_unprepared("starved_update"))
+    (line,) = [
+        line
+        for line in text_report.render(groups.find(snapshot), 200).splitlines()
+        if "waits for rwlock g_catalog" in line
+    ]
+    assert f", held by {catalog_of(snapshot).readers} reader" in line
+
+
+def test_check_says_that_readers_have_the_lock(start_unprepared: StartTarget) -> None:
+    snapshot = starved(start_unprepared("starved_update"))
+    threads = tuple(
+        replace(thread, waiting_for=replace(thread.waiting_for, duration_s=60.0))
+        if thread.name == "prices" and thread.waiting_for is not None
+        else thread
+        for thread in snapshot.threads
+    )
+    first, *others = check_report.lines(replace(snapshot, threads=threads), width=200)
+    assert "for a lock that readers hold" in first
+    assert any("waits for g_catalog to write" in line for line in others)
+
+
+def test_a_lock_that_a_writer_has_has_no_readers(start_unprepared: StartTarget) -> None:
+    target = start_unprepared("ring_of_three")
+    target.go_on()
+    with closing(attach(target.pid)) as source:
+        assert all(lock.readers == 0 for lock in source.scan().locks)

@@ -1,0 +1,239 @@
+"""Incidents that two keys solve over SSH on a terminal of 80x24."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+from locktop.collector.sources.launch import preload_environment
+from support import requirements, servers
+from support.eventually import until
+from support.pythons import PYTHON
+from support.targets import TARGETS, Compiler, Target
+from support.tool import COMMAND
+
+
+class Host(Struct, frozen=True):
+    """Where the program of an incident runs."""
+
+    compiler: Compiler
+    directory: Path  # empty, for the files of the program
+
+
+#: Starts a program, and yields the arguments with which a user starts locktop.
+Start = Callable[[Host], contextlib.AbstractContextManager[list[str]]]
+
+
+class RemoteIncident(Struct, frozen=True):
+    """One incident."""
+
+    name: str
+    start: Start
+    #: A part of the screen that the user reads first.
+    sign: str
+    keys: tuple[str, ...]
+    #: Regular expressions of the last screen with single blanks: lock, holder, what the holder
+    #: does, file and line, and what to do.
+    answer: tuple[str, ...]
+    #: A refusal on a busy machine that says to try again; then the user presses the last key again.
+    refusal: str = ""
+    #: Whether it needs a package that is too large for CI.
+    is_big: bool = False
+
+
+def _target(
+    name: str, *arguments: str, prepared: bool = True, flags: tuple[str, ...] = ()
+) -> Start:
+    """A C target that says "ready", or the truth, when the incident is there."""
+
+    @contextlib.contextmanager
+    def start(host: Host) -> Iterator[list[str]]:
+        program = host.compiler.program(name, *flags)
+        environment = preload_environment() if prepared else {}
+        with Target([program, *arguments], environment) as target:
+            assert target.line()
+            yield ["-p", str(target.pid)]
+
+    return start
+
+
+def _python(prepared: bool) -> Start:
+    @contextlib.contextmanager
+    def start(_: Host) -> Iterator[list[str]]:
+        command = [PYTHON, str(TARGETS / "incidents" / "orders_service.py")]
+        with Target(command, preload_environment() if prepared else {}) as target:
+            target.expect("ready")
+            yield ["-p", str(target.pid)]
+
+    return start
+
+
+@contextlib.contextmanager
+def _stall_that_is_over(host: Host) -> Iterator[list[str]]:
+    program = host.compiler.program("long_wait_on_request")
+    with Target([program], preload_environment()) as target:
+        target.expect("ready")
+        target.go_on("2000")
+        assert float(target.line()) >= 2.0
+        yield ["-p", str(target.pid)]
+
+
+@contextlib.contextmanager
+def _replay(host: Host) -> Iterator[list[str]]:
+    file = host.directory / "night.ltrec"
+    with _target("hot_index_lock")(host) as process:
+        record = [COMMAND, "record", *process, "-d", "3", "-o", str(file)]
+        subprocess.run(record, check=True, capture_output=True)
+    yield ["replay", str(file)]
+
+
+@contextlib.contextmanager
+def _db_bench(host: Host) -> Iterator[list[str]]:
+    command = [str(requirements.command("db_bench", "rocksdb-tools"))]
+    command += ["--benchmarks=fillrandom"]
+    command += ["--sync=1", "--threads=12", "--num=1000000000", f"--db={host.directory}/db"]
+    with Target(command, preload_environment()) as target:
+        yield ["-p", str(target.pid)]
+
+
+@contextlib.contextmanager
+def _mariadb(host: Host) -> Iterator[list[str]]:
+    """Updates behind FLUSH TABLES WITH READ LOCK of a client that sends nothing more."""
+    server = servers.MariaDB(host.directory, requirements.command)
+    with servers.running(server.command, None, server.answers) as process:
+        server.ask("create database d; create table d.t (id int primary key, n int)")
+        with contextlib.ExitStack() as clients:
+            reader = clients.enter_context(server.session())
+            reader.go_on("flush tables with read lock; select 'locked';")
+            reader.expect("locked")
+            for number in range(6):
+                client = clients.enter_context(server.session())
+                client.go_on(f"update d.t set n = {number} where id = 1;")
+            query = "select count(*) from information_schema.processlist where state like '%lock'"
+            until(lambda: server.ask(query) == [["6"]], "six updates that wait")
+            yield ["-p", str(process.pid)]
+
+
+INCIDENTS = (
+    RemoteIncident(
+        "db_bench",
+        _db_bench,
+        "AwaitState",
+        (),
+        # On a disk that syncs at once, the leader of the writers is seldom in the call itself.
+        (r"State x\d+: \d+ wait( \S+)?; only db_bench:\d+ does not wait, (in \w+|running)",),
+    ),
+    RemoteIncident(
+        "ab-ba-bare",
+        _target("accounts_deadlock", prepared=False),
+        "DEADLOCK",
+        ("enter",),
+        (
+            "deposit waits for g_savings, held by withdraw",
+            "withdraw waits for g_checking, held by deposit",
+            r"transfer accounts_deadlock\.c:18",
+            # Either order is right; the thread that waits for the shorter time is asked to change.
+            "Take mutex g_(savings, then mutex g_checking|checking, then mutex g_savings)"
+            " in every thread",
+        ),
+    ),
+    RemoteIncident(
+        "python",
+        _python(prepared=True),
+        "submit_order",
+        ("enter",),
+        (r"Lock in submit_order", r"charge_order", r"recv", r"orders_service\.py:\d+"),
+    ),
+    RemoteIncident(
+        "python-bare",
+        _python(prepared=False),
+        "submit_order",
+        ("a",),
+        (
+            r"Lock in submit_order \(orders_service\.py:29\)",
+            r"Thread-1 \(char",
+            r"recvfrom\(3",
+            r"ask\S* ?\S*\.py:18",
+        ),
+    ),
+    RemoteIncident(
+        "convoy",
+        _target("contention_patterns", "convoy"),
+        "CONVOY",
+        (),
+        (r"g_lock", r"Convoy: \d+ threads wait", r"Take the lock less often and do more each time"),
+    ),
+    RemoteIncident(
+        "starved-writer",
+        _target("starved_update"),
+        "STARVED",
+        (),
+        (
+            r"g_catalog",
+            r"query:\d+ \(\d+\) reads it",
+            r"read_price starved_update\.c:\d+",
+            r"prices \S+, in update_prices starved_update\.c:\d+",
+            r"Make the lock prefer writers",
+        ),
+    ),
+    RemoteIncident(
+        "stall-over",
+        _stall_that_is_over,
+        "Quiet now. 1 long wait",
+        (),
+        (r"g_cache_lock", r"took it at \S+ long_wait_on_request\.c:\d+"),
+    ),
+    RemoteIncident(
+        "mariadb",
+        _mariadb,
+        "6 wait",
+        ("a",),
+        (
+            r"6 mariadbd waiting",
+            r"wait for cond in MDL_wait::timed_wait, 6 locks",
+            r"MDL_context::acquire_lock",
+            r"mysql_update",
+            r"poll\(\d+ -> unix",
+        ),
+        is_big=True,
+    ),
+    RemoteIncident(
+        "replay",
+        _replay,
+        "g_index_lock",
+        ("}", "enter"),
+        (
+            r"indexer \(\d+\) for \S+, taken at rebuild_index hot_index_lock\.c:\d+",
+            r"now in read\(3 -> pipe",
+            r"read_index_page hot_index_lock\.c:\d+",
+            r"Make the call that sleeps before the lock is taken or after it is released",
+        ),
+    ),
+    RemoteIncident(
+        "what-if",
+        _target("lock_rounds", "4:L1,c2000,U,c1000", flags=("-lm",)),
+        "mutexes",
+        ("U", "enter"),
+        (
+            r"\+\d+ % \+\d+ to \+\d+ % \+\d+ % lock_rounds\.c: mutexes\[1\]: hold half as",
+            r"replay [+-]\d+ % without a change",
+        ),
+        refusal="try again in a steady minute",
+    ),
+    RemoteIncident(
+        "300-threads",
+        _target("pool_behind_index", "semaphore"),
+        "299 threads behind it",
+        (),
+        (
+            r"g_index_lock",
+            r"loader \(\d+\) for \S+, taken at load_index pool_behind_index\.c:44",
+            r"now in read\(3 -> pipe",
+            r"Make the call that sleeps before the lock is taken or after it is released",
+        ),
+    ),
+)

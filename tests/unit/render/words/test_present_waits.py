@@ -1,0 +1,55 @@
+"""The sentences about present waits: lock, waiters, since when, holder, what it does."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+from unit.builders import records, scenarios
+
+from locktop.collector.model import ActivityState, Kind, ThreadActivity, ThreadState
+from locktop.collector.render.words import present_waits
+
+
+def test_the_sentence_names_lock_waiter_holder_and_its_activity() -> None:
+    first = next(present_waits.sentences(scenarios.normal()))
+    assert "reader waits for rwlock g_table_lock for 1.27 s " in first
+    assert "(since 20" in first
+    assert "journal holds it for 1.31 s, taken at journal_write" in first
+    assert "fsync" in first.split("; ")[1]
+
+
+def test_a_lock_is_left_out_where_the_caller_lists_it() -> None:
+    every = list(present_waits.sentences(scenarios.normal()))
+    assert len(every) > 1
+    table = next(lock.id for lock in scenarios.normal().locks if lock.name == "g_table_lock")
+    left = list(present_waits.sentences(scenarios.normal(), {table}))
+    assert left == [sentence for sentence in every if "for rwlock g_table_lock" not in sentence]
+
+
+def test_five_locks_have_a_sentence() -> None:
+    threads = [
+        records.thread(
+            10 + n,
+            f"w{n}",
+            ThreadState.WAITING,
+            waiting_for=records.wait(1 + n, Kind.MUTEX, 1.0 + n),
+        )
+        for n in range(7)
+    ]
+    locks = [records.lock(1 + n, f"g_{n}", waiters=(10 + n,)) for n in range(7)]
+    said = list(present_waits.sentences(records.snapshot(threads, locks)))
+    assert len(said) == 6
+    assert said[0].startswith("w6 waits for mutex g_6 for 7.00 s")
+    assert said[0].endswith("; its holder is not known")
+    assert said[-1] == "and 2 more locks that threads wait for"
+
+
+def test_a_holder_that_ended_never_released() -> None:
+    made = scenarios.normal()
+    locks = tuple(
+        replace(lock, holder_activity=ThreadActivity(lock.holders[0], ActivityState.ENDED))
+        if lock.holders
+        else lock
+        for lock in made.locks
+    )
+    first = next(present_waits.sentences(replace(made, locks=locks)))
+    assert first.endswith(", and ended without releasing it")
