@@ -46,10 +46,12 @@ list-modules:
 $(MODULES): list-modules
 
 # An editable install: Python files are used where they lie. The compiled parts are built again
-# when one of their files changed.
+# when one of their files changed. Where nobody may keep bytecode, each start would take half as long
+# again.
 .venv/.built: .venv/.requirements $(NATIVE) $(MODULES)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP_INSTALL) "locktop and its tools" $(BIN)/pip install \
 	  $(PIP_OPTIONS) --no-build-isolation -e '.[dev]'
+	@$(BIN)/python -m compileall -q collector tui
 	@touch $@
 
 demo: setup
@@ -70,6 +72,14 @@ soak: setup
 RUNS ?= 1000
 false-alarms: setup
 	PYTHONPATH=tests $(BIN)/python -m false_alarms --runs $(RUNS) $(if $(SEED),--seed $(SEED))
+
+# Who holds the locks that name no holder, by library and level of optimisation (docs/sampling.md), and
+# CHECKS of healthy programs with such locks: a deadlock there is a false alarm. The tests run a few.
+CHECKS ?= 1000
+.PHONY: probable
+probable: setup
+	PYTHONPATH=tests $(BIN)/python -m probable
+	PYTHONPATH=tests $(BIN)/python -m probable.healthy --checks $(CHECKS)
 
 # Random changes to the code, one at a time: the unit tests must notice 90 of 100 (tests/mutants). PART is
 # a part of tests/README.md; SEED repeats a choice.
@@ -107,6 +117,11 @@ SNAPSHOT_OF ?= 10000
 scan-bench: setup
 	PYTHONPATH=tests $(BIN)/python bench/crowd.py "$(CROWDS)" $(SNAPSHOT_OF)
 
+# What `locktop stacks` costs at such crowds. Some minute.
+.PHONY: all-stacks-bench
+all-stacks-bench: setup
+	PYTHONPATH=tests $(BIN)/python bench/all_stacks.py "$(CROWDS)"
+
 # What the memory of a live screen costs at such a crowd. Some two minutes.
 .PHONY: memory-bench
 memory-bench: setup
@@ -141,7 +156,7 @@ incidents: setup
 	LOCKTOP_INCIDENT_CHECKS=10 $(BIN)/pytest tests/integration/commands/test_incidents.py \
 	  tests/terminal/test_screens_of_hangs.py
 
-# Random keys and sizes on a live process; the tests include 1,000. SEED repeats a choice.
+# Random keys and sizes on a live process; the tests include 400. SEED repeats a choice.
 KEYS ?= 10000
 .PHONY: random-keys
 random-keys: setup
@@ -165,6 +180,15 @@ whatif-bench: setup
 	PYTHONPATH=tests $(BIN)/python bench/whatif_joins.py
 	PYTHONPATH=tests $(BIN)/python bench/whatif_cpus.py
 
+# False alarms of `locktop gate`, and changes that it finds (docs/overhead.md): some five minutes for
+# 20 gates, six times. LOADS are busy processes beside the gates, CHANGES percentages.
+GATES ?= 20
+LOADS ?= 0,8
+CHANGES ?= 0,20,10
+.PHONY: gate-bench
+gate-bench: setup
+	PYTHONPATH=tests $(BIN)/python bench/gate.py $(GATES) $(LOADS) $(CHANGES)
+
 # `locktop whatif` beside the profiler coz (docs/whatif.md): 10 minutes, with the package coz-profiler.
 .PHONY: whatif-coz
 whatif-coz: setup
@@ -176,11 +200,14 @@ CROWD ?= 500
 stream-bench: setup
 	PYTHONPATH=tests $(BIN)/python bench/stream.py $(CROWD)
 
-# The pictures of README.md and docs/guide/, from the real screen over real programs.
+# The pictures of README.md and docs/guide/, from the real screen over real programs. That of a
+# report needs chromium, that of speedscope npm too.
 .PHONY: pictures
 pictures: setup
 	$(BIN)/python bench/screen_svg.py docs/screen.svg
 	PYTHONPATH=tests $(BIN)/python bench/incident_svg.py docs
+	PYTHONPATH=tests $(BIN)/python bench/report_png.py docs/report.png
+	PYTHONPATH=tests $(BIN)/python bench/speedscope_png.py docs/speedscope.png
 
 bench: setup
 	$(BIN)/locktop bench
@@ -203,7 +230,7 @@ lint: setup
 lint-types:
 	$(BIN)/mypy -p locktop
 	$(BIN)/mypy tests/conftest.py tests/support tests/unit/builders tests/integration tests/glibc \
-	  tests/programs tests/soak tests/fuzz tests/false_alarms tests/mutants tests/lint tests/install
+	  tests/programs tests/soak tests/fuzz tests/false_alarms tests/probable tests/mutants tests/lint tests/install
 
 lint-style:
 	$(BIN)/ruff check .
@@ -237,20 +264,33 @@ unit-c-sanitized: build/sanitized/build.ninja
 	$(call UNIT_C,build/sanitized)
 
 # More parts run side by side than there are CPUs, for most tests wait for an event. No test may mind a
-# busy neighbour. With REPEAT=1 what failed runs once more, alone. The last line names the packages
-# whose absence made tests skip.
+# busy neighbour. The longest parts begin first, so that all end at about the same time. With REPEAT=1
+# what failed runs once more, alone. The last line names the packages whose absence made tests skip.
 INTEGRATION = $(addprefix tests/integration/,$(1))
+PARTS_AT_A_TIME ?= $(shell expr 3 \* $(JOBS))
+PART_terminal-to-r = $(wildcard tests/terminal/test_[a-r]*.py)
+PART_terminal-from-s = $(wildcard tests/terminal/test_[!a-r]*.py)
+PART_commands-to-o = $(wildcard tests/integration/commands/test_[a-o]*.py)
+PART_commands-from-p = $(wildcard tests/integration/commands/test_[!a-o]*.py)
+PART_deadlock = $(call INTEGRATION,deadlock)
 PART_unit = tests/unit tests/snapshot
-PART_terminal = tests/terminal $(call INTEGRATION,python recording stream watch)
-PART_commands = tests/fuzz $(call INTEGRATION,analysis calls commands)
-PART_others = $(addprefix --ignore=,$(PART_unit) $(PART_terminal) $(PART_commands))
-PARTS = unit terminal commands others
+PART_safety = $(call INTEGRATION,safety)
+PART_preload = $(call INTEGRATION,preload)
+PART_recording = $(call INTEGRATION,recording stream)
+PART_python = $(call INTEGRATION,python watch)
+PART_probes = $(call INTEGRATION,probes profiling)
+PART_sampling = $(call INTEGRATION,sampling symbols)
+PART_calls = tests/fuzz $(call INTEGRATION,analysis calls)
+NAMED_PARTS = terminal-from-s commands-from-p terminal-to-r unit safety probes commands-to-o deadlock \
+  preload recording python sampling calls
+PART_others = $(foreach part,$(NAMED_PARTS),$(addprefix --ignore=,$(PART_$(part))))
+PARTS = others $(NAMED_PARTS)
 RUNS_OF_PYTEST = $(addprefix build/pytest/,$(PARTS) system-python)
 .PHONY: $(PARTS:%=pytest-%)
 pytest: setup
 	@rm -rf build/pytest
 	@mkdir -p $(RUNS_OF_PYTEST)
-	@$(MAKE) --no-print-directory --jobs --keep-going --output-sync=target \
+	@$(MAKE) --no-print-directory --jobs=$(PARTS_AT_A_TIME) --keep-going --output-sync=target \
 	  $(addprefix pytest-,$(PARTS) system-python) \
 	  || $(if $(REPEAT),$(BIN)/python tests/repeat.py $(RUNS_OF_PYTEST),exit 1)
 	@missing=$$(sort -u build/pytest/*/missing-packages | tr '\n' ' '); [ -z "$$missing" ] || \
@@ -299,6 +339,7 @@ glibc-tests: setup
 # Also those that take a large package or much time; a program that is missing is told and left out.
 programs: setup
 	$(BIN)/pytest tests/programs tests/integration/preload/test_unobserved_waits.py tests/integration/sampling/test_languages.py \
+	  tests/terminal/test_ssh_incidents.py \
 	  -m "big or not big"
 
 # The largest sizes that are promised, and what they take (docs/overhead.md).
@@ -312,7 +353,8 @@ ROUNDS_OF_FUZZ ?= 5000
 FROM ?= 1000
 fuzz: setup
 	LOCKTOP_FUZZ=$(ROUNDS_OF_FUZZ):$(FROM) $(BIN)/pytest tests/fuzz
-	LOCKTOP_THOROUGH=1 $(BIN)/pytest tests/unit/shm tests/unit/recording
+	LOCKTOP_THOROUGH=1 $(BIN)/pytest tests/unit/shm tests/unit/recording tests/unit/symbols/unwind \
+	  tests/integration/deadlock/test_semaphore_holders.py tests/integration/safety/test_limits.py
 
 # A coverage-guided search for recordings or streams that break the reader. Faults and new inputs go to
 # build/.
