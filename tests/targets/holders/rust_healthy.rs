@@ -55,7 +55,10 @@ fn sleep(chance: u64) {
 }
 
 fn nest(mutexes: &[Mutex<u64>], chance: u64) -> u64 {
-    let Some(first) = mutexes.first() else { return 0 };
+    if mutexes.is_empty() {
+        return 0;
+    }
+    let first = &mutexes[0];
     let mut guard = lock(first);
     *guard += 1;
     sleep(*guard + chance);

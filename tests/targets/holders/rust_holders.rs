@@ -62,7 +62,8 @@ struct Tids(AtomicUsize, [AtomicI32; MAX]);
 
 impl Tids {
     const fn new() -> Tids {
-        Tids(AtomicUsize::new(0), [const { AtomicI32::new(0) }; MAX])
+        const NOBODY: AtomicI32 = AtomicI32::new(0);
+        Tids(AtomicUsize::new(0), [NOBODY; MAX])
     }
     fn add(&self) {
         self.1[self.0.fetch_add(1, SeqCst)].store(unsafe { gettid() }, SeqCst);
@@ -533,7 +534,8 @@ fn readers_hold() {
     let holders = HOLDERS.all(3);
     let used = data.clone();
     start(move || {
-        std::hint::black_box(read(&used).len());
+        let length = read(&used).len();
+        unsafe { std::ptr::read_volatile(&length) };
         sleep_without_lock();
         println!("{}", read(&used).len());
     });

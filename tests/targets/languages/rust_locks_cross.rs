@@ -61,7 +61,7 @@ fn crosses_std(number: usize) {
 #[inline(never)]
 fn crosses_pthread(number: usize) {
     begin(number);
-    let raw = &raw mut RAW as *mut [u64; 5];
+    let raw = std::ptr::addr_of_mut!(RAW) as *mut [u64; 5];
     unsafe {
         pthread_mutex_lock(raw.add(number));
         meet();
@@ -107,7 +107,8 @@ fn alike(addresses: [usize; 2]) {
 
 fn main() {
     let std_at = [0, 1].map(|number| &STD[number] as *const Alike as usize);
-    let raw_at = &raw mut RAW as usize;
+    #[allow(unused_unsafe)] // older compilers ask for it
+    let raw_at = unsafe { std::ptr::addr_of_mut!(RAW) as usize };
     match std::env::args().nth(1).as_deref() {
         Some("std") => cross(crosses_std, std_at),
         Some("pthread") => cross(crosses_pthread, [raw_at, raw_at + 40]),

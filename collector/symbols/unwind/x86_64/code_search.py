@@ -29,7 +29,8 @@ _MAX_CALL_STEPS = 1500  # of a call that is not for the lock alone
 _MAX_DEPTH = 12
 _MAX_ROUNDS = 64  # of a loop whose branches are all known
 _MAX_SLEEPS = 4  # system calls on the way
-_MAX_OTHER_WAYS = 32
+#: The ways that no known branch takes, and the calls within calls in which they are kept.
+_MAX_OTHER_WAYS, _MAX_OTHER_DEPTH = 32, 1
 _MAX_TABLE = 256  # targets of a jump
 #: Bytes at an argument in which a reference to the lock is sought, or the lock.
 _ARGUMENT_SIZE, _OBJECT_SIZE = 64, 256
@@ -208,6 +209,7 @@ class _FunctionSearch:
         #: the ways that branches on known values do not take: memory may change
         self._others: list[_Way] = []
         self._outcome = SearchOutcome()
+        self._joined: list[MachineState] = []  # of ways that go on as another way did
         self._is_of_lock = False
 
     def run(self, state: MachineState) -> SearchOutcome:
@@ -220,6 +222,9 @@ class _FunctionSearch:
             if not self._ways and not outcome.uses and outcome.end is None:
                 self._ways, self._others = self._others, []
                 self._search.begin_others()
+        if outcome.end is not None:
+            for other in self._joined:
+                outcome.end.forget_differences(other)
         return outcome
 
     def _follow(self, way: _Way) -> None:
@@ -228,6 +233,7 @@ class _FunctionSearch:
         while way.ip:
             visits = self._seen.get(way.ip, 0)
             if visits >= (_MAX_ROUNDS if way.is_certain else 1):
+                self._joined.append(way.state)
                 return
             self._seen[way.ip] = visits + 1
             instruction = self._instruction(way, before)
@@ -243,7 +249,7 @@ class _FunctionSearch:
                 outcome.uses |= use
                 return
             if instruction.flow_control is FlowControl.RETURN:
-                outcome.end = outcome.end or way.state
+                self._end(way.state)
                 return
             before = way.ip
             way.ip = self._next_ip(instruction, way)
@@ -280,11 +286,18 @@ class _FunctionSearch:
         callee = self._search.call(target, way.state, self._depth, is_of_lock=self._is_of_lock)
         if callee is None:
             if self._search.function(target).may_return:
-                outcome.end = outcome.end or way.state
+                self._end(way.state)
             return
         outcome.uses |= callee.uses
         outcome.is_lost |= callee.is_lost
-        outcome.end = outcome.end or callee.end
+        if callee.end is not None:
+            self._end(callee.end)
+
+    def _end(self, state: MachineState) -> None:
+        if self._outcome.end is None:
+            self._outcome.end = state
+        else:
+            self._joined.append(state)
 
     def _next_ip(self, instruction: Instruction, way: _Way) -> int:
         """Go on behind an instruction; return 0 if the way ends."""
@@ -315,7 +328,7 @@ class _FunctionSearch:
 
     def _keeps_other(self, branch: Instruction) -> bool:
         is_first = self._seen[branch.ip] == 1
-        return is_first and not self._depth and len(self._others) < _MAX_OTHER_WAYS
+        return is_first and self._depth <= _MAX_OTHER_DEPTH and len(self._others) < _MAX_OTHER_WAYS
 
     def _jump(self, instruction: Instruction, way: _Way) -> int:
         target = self._search.target(instruction, way.state)

@@ -91,6 +91,17 @@ class MachineState:
         state._tid = self._tid
         return state
 
+    def forget_differences(self, other: MachineState) -> None:
+        """Forget the results that another way to the same end has otherwise."""
+        for address in self.memory.keys() | other.memory.keys():
+            if self.memory.get(address) != other.memory.get(address):
+                self.memory[address] = None
+        for register in _RESULTS:
+            if self.registers.get(register) != other.registers.get(register):
+                self.forget(register)
+            if self._low.get(register) != other._low.get(register):
+                self._low.pop(register, None)
+
     def push_return(self) -> None:
         """Push a return address that is not known."""
         sp = self.registers.get(Register.RSP)

@@ -81,9 +81,10 @@ class UseFinder:
         ]
         read = _PageCache(read).read
         past = PastValues(self, stack, read)
+        memory: dict[int, int | None] = {}  # what the frames before write
         for index, frame in enumerate(stack):
             kept = partial(past.kept_register, index)
-            state = MachineState(dict(frame.registers), {}, kept, tid=tid)
+            state = MachineState(dict(frame.registers), memory, kept, tid=tid)
             outcome = CodeSearch(self, words, read).follow(frame.returns, state, 0)
             if outcome.uses:
                 # Code that releases the lock on some ways only has often released it before.
@@ -93,6 +94,7 @@ class UseFinder:
                 return frame.returns, is_release
             if outcome.end is None and not outcome.is_lost:
                 break  # the function does not return
+            memory = outcome.end.memory if outcome.end is not None else {}
         return 0, False
 
     def _has_taken(

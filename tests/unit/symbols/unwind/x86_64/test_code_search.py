@@ -48,6 +48,20 @@ USES: dict[tuple[str, str], NextUse] = {
         "",
     ): NOTHING,
     ("mov %rdx, %rax; mov (%rax), %rdi; lock decl (%rdi); ret", ""): NOTHING,
+    # The result of a function, in memory, is not known if its ways differ.
+    (
+        "mov %r12, %rdi; call f1; cmpl $0, 16(%r12); jne 1f; movl $0, (%rbx); 1: ret",
+        "test %edx, %edx; je 1f; movl $1, 16(%rdi); jmp 2f; 1: movl $0, 16(%rdi); 2: ret",
+    ): LOWERS,
+    (
+        "mov %r12, %rdi; call f1; test %eax, %eax; jne 1f; movl $0, (%rbx); 1: ret",
+        "mov $1, %eax; test %edx, %edx; je 1f; ret; 1: mov $0, %eax; ret",
+    ): LOWERS,
+    # A function cannot return as the memory is now, so the memory will be another.
+    (
+        "mov %r12, %rdi; call f1; movl $0, (%rbx); ret",
+        "cmpl $0, 32(%rdi); jne 1f; ud2; 1: ret",
+    ): LOWERS,
 }
 
 
