@@ -145,7 +145,7 @@ static void timed_holds_are_counted(struct lt_thread *t)
     }
     const struct lt_counts *counts = counts_of(t, key);
     CHECK_EQUAL(waits_counted(t, key)->hold_contended, 1000);
-    CHECK(counts->hold_sampled > 3 && counts->hold_sampled < 2000);
+    CHECK(counts->hold_sampled > 3); /* all 2000, if the machine makes a hold long */
     CHECK_EQUAL(in_all(t, key, LT_LINE_HOLDS), counts->hold_sampled + 1000);
     CHECK_EQUAL(in_bucket(t, key, LT_LINE_HOLDS, counts->hold_max) > 0, 1);
     CHECK_EQUAL(in_all(t, key, LT_LINE_WAITS), 0); /* take_contended() lists no wait */
