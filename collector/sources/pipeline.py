@@ -267,7 +267,7 @@ class Scan(ABC):
         if self.has_ended or self.is_stopped:
             return
         if self.probes.gil_holders.find_deadlocks(self.draft, may_wait=self.resolve):
-            self.classify_waits()  # waits in a deadlock are never idle
+            self.classify_waits()  # a wait with a holder is for a lock, also in a deadlock
         if self.probes.probable_holders.annotate(self.draft, self.resolve):
             self.classify_waits()  # a semaphore or a futex is a lock
         self.probes.python_holders.annotate(self.draft, self.resolve)

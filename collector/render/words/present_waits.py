@@ -69,7 +69,9 @@ def _holder(index: SnapshotIndex, lock: Lock, noted: tuple[int, ...]) -> str:
         return "its holder is not known"
     tid = holders[0]
     held = index.held(tid, lock.id)
-    since = f" for {lasting(held.duration_s, False)}" if held and held.duration_s else ""
+    since = ""
+    if held is not None and held.duration_s:
+        since = f" for {lasting(held.duration_s, held.is_lower_bound)}"
     site = index.held_site(tid, lock.id)
     taken = f", taken at {site}" if site else ""
     return f"{index.holders(holders, lock.id)} holds it{since}{taken}{_now(index, lock, tid)}"

@@ -19,11 +19,15 @@ from locktop.collector.analysis import interpreter_deadlocks
 from locktop.collector.linux import futex, process_memory
 from locktop.collector.linux.threads import KernelThreads, ThreadMoment
 from locktop.collector.model import Deadlock, DeadlockEdge, Draft, Held, Kind, Thread, Wait
+from locktop.collector.model.kinds import INTERPRETER_LOCK_KINDS
 from locktop.collector.sources.probes.hang_probe import gil_waiters
 from locktop.collector.sources.probes.python_lock_reader import PythonLockReader
 from locktop.collector.symbols.python import gil
 from locktop.collector.symbols.python.gil import GilReading
 
+#: The symbol of the condition says little, and a stripped interpreter has none.
+NAME = "GIL of Python"
+_MAX_CONDITIONS = 64  # without a stack that tells of the GIL, read in one scan
 #: A GIL that a thread has kept for a shorter time is no finding.
 _MIN_KEPT_S = 0.1
 _COND_SIZE = 48  # bytes of a pthread_cond_t
@@ -49,32 +53,75 @@ class GilHolders:
         self._tasks = tasks
         self._reader = reader
         self._kept: dict[int, _KeptGil] = {}  # by address of the condition
+        self._conditions: set[int] = set()  # addresses of locks that are GILs
 
     def find_deadlocks(self, draft: Draft, may_wait: bool) -> bool:
-        """Fill in who keeps the GIL, and the deadlocks over it; return whether there are any.
+        """Fill in who keeps the GIL, and the deadlocks over it.
 
         Args:
             draft: the scan, with the names of functions.
             may_wait: whether to wait for a second reading in this scan.
+
+        Returns:
+            Whether a wait has a holder now.
         """
-        waiters = gil_waiters(draft)
-        self.annotate(draft, waiters, may_wait)
+        waiters = self._waiters(draft)
+        has_holder = self.annotate(draft, waiters, may_wait)
+        if self._conditions:
+            draft.locks = tuple([
+                replace(lock, name=NAME) if lock.address in self._conditions else lock
+                for lock in draft.locks
+            ])  # fmt: skip
         cycles = interpreter_deadlocks.find(draft, waiters)
         confirmed = [self.confirm(draft, cycle) for cycle in cycles]
         draft.deadlocks = (*draft.deadlocks, *filter(None, confirmed))
-        return any(confirmed)
+        return has_holder
 
-    def annotate(self, draft: Draft, waiters: Mapping[int, int], may_wait: bool) -> None:
+    def _waiters(self, draft: Draft) -> dict[int, int]:
+        """Return by tid the address of the condition at which a thread waits for the GIL.
+
+        Such a thread is awake every 5 ms, so its stack often cannot be read. Then the memory tells.
+        """
+        waiters = gil_waiters(draft)
+        addresses = {lock.id: lock.address for lock in draft.locks}
+        others = {
+            thread.tid: addresses[wait.lock]
+            for thread in draft.threads
+            if (wait := thread.waiting_for) is not None
+            and wait.kind in INTERPRETER_LOCK_KINDS
+            and wait.lock in addresses
+            and thread.tid not in waiters
+        }
+        for address in list(dict.fromkeys(others.values()))[:_MAX_CONDITIONS]:
+            if address not in self._conditions:
+                self._reading(address)
+        return waiters | {
+            tid: address for tid, address in others.items() if address in self._conditions
+        }
+
+    def _reading(self, address: int) -> GilReading | None:
+        """Return the GIL at an address; None if no thread has it, or it is no GIL."""
+        if self._reader.locks() is None or self._reader.state is None:
+            return None
+        reading = gil.read(self._pid, self._reader.state, address)
+        if reading is not None:
+            self._conditions.add(address)
+        return reading
+
+    def annotate(self, draft: Draft, waiters: Mapping[int, int], may_wait: bool) -> bool:
         """Fill in who keeps the GIL, and how long the others have waited for it.
 
         Args:
             draft: the scan.
             waiters: by tid, the address of the condition at which a thread waits for the GIL.
             may_wait: whether to wait for a second reading in this scan.
+
+        Returns:
+            Whether a thread keeps the GIL from others.
         """
         if not waiters:
             self._kept = {}
-            return
+            return False
         self._read(waiters)
         if may_wait and any(self._age_s(kept) < _MIN_KEPT_S for kept in self._kept.values()):
             time.sleep(_MIN_KEPT_S)
@@ -87,6 +134,7 @@ class GilHolders:
         }
         if kept:
             _fill_in(draft, kept, time.monotonic())
+        return bool(kept)
 
     def _age_s(self, kept: _KeptGil) -> float:
         return time.monotonic() - kept.since_s
@@ -94,13 +142,8 @@ class GilHolders:
     def _read(self, waiters: Mapping[int, int]) -> None:
         """Read each GIL; forget those that another thread has had since the reading before."""
         before, self._kept = self._kept, {}
-        locks, state = self._reader.locks(), self._reader.state
-        if locks is None or state is None:
-            return
         now = time.monotonic()
-        readings = {
-            address: gil.read(self._pid, state, address) for address in set(waiters.values())
-        }
+        readings = {address: self._reading(address) for address in set(waiters.values())}
         for tid, address in waiters.items():
             reading = readings[address]
             if reading is None:

@@ -56,7 +56,22 @@ def test_a_thread_that_keeps_the_gil_is_named(python: str, prepared: bool) -> No
                 assert time.monotonic() < deadline, holders
         (lock,) = [lock for lock in snapshot.locks if lock.holders]
         assert lock.holders == (keeper,)
+        assert lock.name == "GIL of Python"
         assert not lock.idle
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_check_names_the_thread_that_keeps_the_gil(python: str) -> None:
+    """The waiters are awake too often for their stacks to be read each time."""
+    command = [python, str(source_of("python_keeps_the_gil")), "keeps"]
+    with Target(command) as target:
+        target.line()
+        deadline = time.monotonic() + PATIENCE_S
+        # On a busy host the waiters wait for a CPU most of the time.
+        while "for cond GIL of Python" not in (done := tool.run("check", "-p", target.pid)).stdout:
+            assert time.monotonic() < deadline, done.stdout
+        assert done.returncode == 0
+        assert "keeps holds it for at least" in " ".join(done.stdout.split())
 
 
 @both_ways

@@ -17,6 +17,16 @@ def test_the_sentence_names_lock_waiter_holder_and_its_activity() -> None:
     assert "fsync" in first.split("; ")[1]
 
 
+def test_a_lower_bound_of_a_hold_is_marked() -> None:
+    made = scenarios.normal()
+    threads = tuple(
+        replace(thread, holds=tuple(replace(held, is_lower_bound=True) for held in thread.holds))
+        for thread in made.threads
+    )
+    first = next(present_waits.sentences(replace(made, threads=threads)))
+    assert "journal holds it for at least 1.31 s, taken at journal_write" in first
+
+
 def test_a_lock_is_left_out_where_the_caller_lists_it() -> None:
     every = list(present_waits.sentences(scenarios.normal()))
     assert len(every) > 1
