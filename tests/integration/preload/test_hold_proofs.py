@@ -98,8 +98,8 @@ def test_the_sleep_of_a_holder_goes_on_whichever_thread_the_user_follows(
     compiler: Compiler,
 ) -> None:
     need_answer(_SERVICE)
+    began_s = time.monotonic()  # the kernel tells how long a thread has slept, also before
     with started(_SERVICE, compiler) as target, closing(attach(target.pid)) as source:
-        began_s = time.monotonic()
         source.scan(resolve=True)
         first_s = time.monotonic()
         source.follow(0)

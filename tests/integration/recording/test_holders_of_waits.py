@@ -210,9 +210,9 @@ def test_a_lock_that_goes_through_five_threads_has_no_long_holder(
     for turn in before[1:]:
         assert shares[turn.tid] >= turn.given - turn.taken - ROUNDING_NS
     assert sum(shares.values()) + found.unrecorded_ns == found.wait_ns
-    said = sentences(line, wait)
-    assert said[1].endswith(", 1 more thread")
-    assert said[1].startswith("then ")
+    # On a busy machine, the time to wake up comes before them.
+    (others,) = (text for text in sentences(line, wait) if text.startswith("then "))
+    assert others.endswith(", 1 more thread")
 
 
 @pytest.mark.parametrize("level", ["contended", "all"])
