@@ -60,6 +60,12 @@ class Past:
         return self.time_ns is not None
 
     @property
+    def is_kept(self) -> bool:
+        """Whether the memory still has the moment on the screen."""
+        times = self._times()
+        return self.time_ns is not None and bool(times) and times[0] <= self.time_ns
+
+    @property
     def key_labels(self) -> dict[str, str]:
         """The labels of some keys in the past, by their actions; none at now."""
         if not self.is_active:

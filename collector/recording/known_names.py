@@ -17,6 +17,9 @@ from locktop.collector.model.kinds import PYTHON_LOCK
 from locktop.collector.render.words.lock_kind import kind_word
 from locktop.collector.symbols.stack_frames import UNLOADED, program_frames
 
+#: The longest pause between two searches for a name in the newest scan.
+_MAX_PAUSE_NS = 10_000_000_000
+
 
 class Code(Struct, frozen=True):
     """A return address, and the file that was mapped there."""
@@ -59,28 +62,49 @@ class LoadedCode(Struct, frozen=True):
         )
 
 
+class _Searches(Struct, frozen=True):
+    """The newest scan at the first search for a name, and at the last one."""
+
+    first_ns: int
+    last_ns: int
+
+    def is_due(self, newest_ns: int) -> bool:
+        """Return whether to search again. A name that never comes is searched ever more rarely."""
+        pause_ns = min(self.last_ns - self.first_ns, _MAX_PAUSE_NS)
+        return newest_ns > self.last_ns and newest_ns - self.last_ns >= pause_ns
+
+
 class KnownNames:
-    """The names of one ``LoadedCode``."""
+    """The names of one ``LoadedCode``. Times are nanoseconds since 1970."""
 
     def __init__(self) -> None:
         self._frames: dict[Code, tuple[Frame, ...]] = {}
         self._locks: dict[LockLife, str] = {}
-        self._final: set[Item] = set()  # no later snapshot tells more
-        self._nameless: set[Item] = set()  # one snapshot after all requested names has none
-        self._tried_ns: dict[Item, int] = {}  # all snapshots up to this time were searched
+        self._nameless_ns: dict[Item, int] = {}  # a snapshot after all requested names has none
+        self._searches: dict[Item, _Searches] = {}
 
-    def wanted(self, snapshot: Snapshot) -> set[Item]:
-        """Return what lacks a name in a snapshot, and may have one in another snapshot."""
-        frames = (frame for part in _parts(snapshot) for frame in part)
-        codes = {_code(frame) for frame in frames if _may_get_more(frame)}
-        locks = {_life(lock) for lock in snapshot.locks if _is_provisional(lock)}
-        complete = {code for code in codes if _is_whole(self._frames.get(code, ()))}
-        wanted: set[Item] = {*(codes - complete), *(locks - self._locks.keys())}
-        return wanted - self._final
+    def wanted(self, snapshot: Snapshot, newest_ns: int) -> set[Item]:
+        """Return what lacks a name in a snapshot, and is to be searched now.
 
-    def learn(self, snapshot: Snapshot, wanted: set[Item]) -> set[Item]:
-        """Take the names of a later snapshot; return what is still wanted."""
+        Args:
+            snapshot: as it was kept.
+            newest_ns: the time of the newest scan.
+        """
+        searches = self._searches
+        frames = {frame for part in _parts(snapshot) for frame in part if _may_get_more(frame)}
+        items: set[Item] = {_code(frame) for frame in frames}
+        items.update(_life(lock) for lock in snapshot.locks if is_provisional(lock))
+        return {
+            item
+            for item in items
+            if ((before := searches.get(item)) is None or before.is_due(newest_ns))
+            and not self._has_name(item)
+        }
+
+    def learn(self, snapshot: Snapshot, time_ns: int, wanted: set[Item]) -> set[Item]:
+        """Take the names of a later snapshot; return what to search in the next snapshots."""
         items: set[Item] = set()
+        nameless: set[Item] = set()
         for part in _parts(snapshot):
             for calls in _calls(part):
                 code = _code(calls[0])
@@ -94,31 +118,30 @@ class KnownNames:
             if life not in wanted:
                 continue
             items.add(life)
-            if not _is_provisional(lock):
+            if not is_provisional(lock):
                 self._locks[life] = lock.name
         if not snapshot.names_left:  # of the requests of earlier scans
             # A lock gets its name from names of functions, one scan after these are read.
-            self._final |= items & self._nameless
-            self._nameless |= items
-        return {item for item in wanted if not self._is_settled(item)}
+            nameless = {item for item in items if self._nameless_ns.get(item, time_ns) != time_ns}
+            self._nameless_ns.update(dict.fromkeys(items - nameless, time_ns))
+        return {item for item in wanted - nameless if not self._has_name(item)}
 
-    def untried(self, items: set[Item], time_ns: int) -> set[Item]:
+    def unsearched(self, items: set[Item], time_ns: int) -> set[Item]:
         """Return those that were not searched in a snapshot of this time yet."""
-        tried_ns = self._tried_ns
-        return {item for item in items if tried_ns.get(item, 0) < time_ns}
+        searches = self._searches
+        return {item for item in items if item not in searches or searches[item].last_ns < time_ns}
 
-    def tried(self, items: Iterable[Item], time_ns: int) -> None:
-        """Search no more in snapshots up to a time for these."""
-        self._tried_ns.update(dict.fromkeys(items, time_ns))
+    def note_search(self, items: Iterable[Item], newest_ns: int) -> None:
+        """Note that these were searched, up to the newest scan."""
+        for item in items:
+            before = self._searches.get(item)
+            first_ns = before.first_ns if before is not None else newest_ns
+            self._searches[item] = _Searches(first_ns=first_ns, last_ns=newest_ns)
 
-    def give_up(self, items: Iterable[Item]) -> None:
-        """Search for no more names of these."""
-        self._final.update(items)
-
-    def _is_settled(self, item: Item) -> bool:
-        if item in self._final or item in self._locks:
-            return True
-        return isinstance(item, Code) and _is_whole(self._frames.get(item, ()))
+    def _has_name(self, item: Item) -> bool:
+        if isinstance(item, LockLife):
+            return item in self._locks
+        return _is_whole(self._frames.get(item, ()))
 
     def apply(self, snapshot: Snapshot) -> Snapshot:
         """Return the snapshot with the names that are known; the same object if it has them."""
@@ -157,7 +180,7 @@ class KnownNames:
     def _named_lock(
         self, lock: Lock, snapshot: Snapshot, stacks: Mapping[int, Sequence[Frame]]
     ) -> Lock:
-        name = self._locks.get(_life(lock)) if _is_provisional(lock) else None
+        name = self._locks.get(_life(lock)) if is_provisional(lock) else None
         if name is None:
             return lock
         if _needs_proof(lock, name, snapshot) and name not in _uses(lock, name, snapshot, stacks):
@@ -208,7 +231,7 @@ def _calls(frames: Iterable[Frame]) -> Iterator[tuple[Frame, ...]]:
         yield tuple(calls)
 
 
-def _is_provisional(lock: Lock) -> bool:
+def is_provisional(lock: Lock) -> bool:
     """Return whether a name ends with the address, as long as a better name may come."""
     return lock.address != 0 and lock.name.endswith(f" {lock.address:#x}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import threading
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
@@ -12,7 +13,7 @@ from msgspec.structs import replace
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Notable, Snapshot
-from locktop.collector.recording.known_names import Item, KnownNames, LoadedCode
+from locktop.collector.recording.known_names import KnownNames, LoadedCode, is_provisional
 from locktop.collector.sanitize import clean
 
 #: So many snapshots after a moment are searched for its names, beside the newest one. Names come
@@ -66,13 +67,10 @@ class LaterNames:
             snapshot: as it was kept.
             time_ns: when it was kept, nanoseconds since 1970.
         """
-        program = LoadedCode.from_snapshot(snapshot)
         with self._lock:
-            names = self._names_of(program)
-            wanted = names.wanted(snapshot)
-            if wanted:
-                with contextlib.suppress(LocktopError):  # what follows is damaged
-                    self._search(names, wanted, program, time_ns)
+            names = self._names_of(LoadedCode.from_snapshot(snapshot))
+            with contextlib.suppress(LocktopError):  # what follows is damaged
+                self._search(names, snapshot, time_ns)
             return names.apply(snapshot)
 
     def _names_of(self, program: LoadedCode) -> KnownNames:
@@ -83,36 +81,28 @@ class LaterNames:
                 del self._programs[next(iter(self._programs))]
         return names
 
-    def _search(
-        self, names: KnownNames, wanted: set[Item], program: LoadedCode, time_ns: int
-    ) -> None:
+    def _search(self, names: KnownNames, snapshot: Snapshot, time_ns: int) -> None:
         """Search the newest snapshot, which knows most names, and then those after a moment."""
-        times = self._times_ns()
-        first = max(1, bisect_right(times, time_ns))  # before the oldest, the oldest counts
-        following = times[first : first + _MAX_SEARCHED]
-        newest = self._newest()
+        times, newest = self._times_ns(), self._newest()
         newest_ns = newest.time_ns if newest is not None else times[-1]
-        untried = names.untried(wanted, newest_ns)
-        has_all_names = False
-        if untried and newest_ns > times[first - 1]:
+        due = wanted = names.wanted(snapshot, newest_ns)
+        if not due:
+            return
+        program = LoadedCode.from_snapshot(snapshot)
+        first = max(1, bisect_right(times, time_ns))  # before the oldest, the oldest counts
+        if newest_ns > times[first - 1]:
             last = newest.snapshot if newest is not None else self._read(newest_ns)
-            has_all_names = not last.names_left
             if LoadedCode.from_snapshot(last) == program:
-                untried = names.learn(last, untried)
-        wanted = untried
-        for later_ns in following:
-            untried = names.untried(wanted, later_ns)
-            if not untried:
+                wanted = names.learn(last, newest_ns, wanted)
+        for later_ns in times[first : first + _MAX_SEARCHED]:
+            unsearched = names.unsearched(wanted, later_ns)
+            if not unsearched:
                 continue
             later = self._read(later_ns)
             if LoadedCode.from_snapshot(later) != program:
                 break  # from here on, addresses may mean something else
-            wanted = wanted - untried | names.learn(later, untried)
-        else:
-            # On a busy machine names come after more snapshots than these.
-            if len(following) == _MAX_SEARCHED and has_all_names:
-                names.give_up(wanted)
-        names.tried(wanted, newest_ns)
+            wanted = wanted - unsearched | names.learn(later, later_ns, unsearched)
+        names.note_search(due, newest_ns)
 
     # ---- texts of alerts ----
 
@@ -149,11 +139,13 @@ class LaterNames:
         times = self._times_ns()
         first = max(1, bisect_right(times, notable.time_ns))
         for time_ns in times[first - 1 : first + 1]:
-            before = self._read(time_ns)
-            names = {lock.id: lock.name for lock in before.locks}
-            after = {lock.id: lock.name for lock in self.apply(before, time_ns).locks}
-            provisional = names.get(notable.lock, "")
-            if provisional and provisional in notable.text:
-                text = notable.text.replace(provisional, after[notable.lock])
+            locks = self.apply(self._read(time_ns), time_ns).locks
+            lock = next((lock for lock in locks if lock.id == notable.lock), None)
+            if lock is not None and not is_provisional(lock):
+                # The text may have a name that lacked its line: a function before the address.
+                text, address = notable.text, f"{lock.address:#x}"
+                before = re.search(rf" for (?:(?! for ).)*? {address}\b", text)
+                if before is not None:
+                    text = f"{text[: before.start()]} for {lock.name}{text[before.end() :]}"
                 return replace(notable, text=clean(text, _MAX_TEXT))
         return notable

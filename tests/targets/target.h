@@ -50,6 +50,20 @@ static KEPT int is_asleep(int tid)
     return name_end && name_end[2] == 'S';
 }
 
+/* True if a thread of this process sleeps in a futex call for a word of this object. */
+static KEPT int waits_for(int tid, const void *object, size_t size)
+{
+    char path[64];
+    long number = -1;
+    unsigned long word = 0;
+    snprintf(path, sizeof path, "/proc/self/task/%d/syscall", tid);
+    FILE *file = fopen(path, "r");
+    int fields = file ? fscanf(file, "%ld %lx", &number, &word) : 0;
+    if (file)
+        fclose(file);
+    return fields == 2 && number == SYS_futex && word - (unsigned long)object < size;
+}
+
 /* Without stdio: a scan would see the locks of stdio too. */
 static KEPT void say(const char *line)
 {

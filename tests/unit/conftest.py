@@ -18,6 +18,9 @@ from support.settled import use_turns
 from locktop.collector.shm.segment import SharedMemory
 from locktop.collector.symbols.resolver import Resolver
 
+# Threads of scipy would wait in this process, which some tests scan.
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
 
 @pytest.fixture(autouse=True)
 def settled(monkeypatch: pytest.MonkeyPatch) -> None:

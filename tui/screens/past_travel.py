@@ -22,6 +22,8 @@ from locktop.tui.widgets.list_screen import ListScreen
 
 #: Seconds between two looks of the player at the clock, and of a reader at a slow terminal.
 _TICK_S, _DRAIN_S = 0.1, 0.02
+#: After a scan, seconds until a moment on the screen gets the names that have come since.
+_NAMES_S = 2.0
 #: How long the text of an alert stays in the last line.
 _WHY_S = 15.0
 _ENDED = "The process has ended. End shows its last snapshot."
@@ -69,6 +71,8 @@ class PastTravel:
         #: The time of the snapshot on the screen; None: now.
         self.drawn_ns: int | None = None
         self._is_reading = False
+        self._is_outdated = False  # whether the snapshot on the screen is to be read again
+        self._names_timer: Timer | None = None
         self._player: Timer | None = None
         self._ticked_at = 0.0
         self._announced_end = False
@@ -126,14 +130,16 @@ class PastTravel:
         is read.
         """
         try:
-            while (wanted := self._past.time_ns) not in (None, self.drawn_ns):
-                assert wanted is not None
+            while (wanted := self._past.time_ns) is not None and (
+                self._is_outdated or wanted != self.drawn_ns
+            ):
                 await self._read_one(wanted)
         finally:
             self._is_reading = False
 
     async def _read_one(self, time_ns: int) -> None:
         assert self._past.moments is not None
+        is_same, self._is_outdated = time_ns == self.drawn_ns, False
         try:
             index = await asyncio.to_thread(
                 _index_at, self._past.moments, time_ns, self._wanted_section
@@ -146,15 +152,22 @@ class PastTravel:
             return
         while not self._meter.drained:
             await asyncio.sleep(_DRAIN_S)
-        if self._past.is_active:
+        # In place of a moment that the memory has forgotten, the oldest one was read.
+        if self._past.is_active and (self._past.is_kept or not is_same):
             self.drawn_ns = time_ns
-            self._draws.show_moment(index, self._past.is_playing)
+            self._draws.show_moment(index, is_same or self._past.is_playing)
 
     def want_section(self, name: str, wanted: bool) -> None:
         """Have the moments with a section; if ``wanted``, also the moment on the screen."""
         self._wanted_section = name if wanted else ""
-        if wanted and self._past.is_active:
-            self.drawn_ns = None
+        if wanted:
+            self._read_again()
+
+    def _read_again(self) -> None:
+        """Read the moment on the screen again, which may have more by now."""
+        self._names_timer = None
+        if self._past.is_active:
+            self._is_outdated = True
             self.refresh()
 
     def _wind_up(self) -> None:
@@ -174,10 +187,15 @@ class PastTravel:
             self.refresh()
 
     def scan_arrived(self, ended: bool) -> None:
-        """Tell once that the process has ended; draw how far back the moment is."""
+        """Tell once that the process has ended; draw how far back the moment is.
+
+        The scan may know names that the moment lacks. The memory gets it after the screen.
+        """
         if ended and not self._announced_end:
             self._announced_end = True
             self._screen.show_message(_ENDED, style="waiting", seconds=_WHY_S)
+        if self._names_timer is None:
+            self._names_timer = self._screen.set_timer(_NAMES_S, self._read_again)
         self._draws.show_position()
 
     # One method for each key

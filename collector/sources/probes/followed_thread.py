@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import time
 from collections.abc import Collection, Iterable, Mapping
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -141,14 +142,15 @@ class FollowedThread:
                 continue
             call, (_, _, runs) = sleep = self._probe.sleep(tid)
             kernel_tid = self._tasks.kernel_tid(tid)
-            #: else locktop may not see the call
-            stack = stacks.stack_id(kernel_tid, sleep) if call.pc else 0
+            still_sleeps = partial(self._tasks.still_sleeps, tid)
+            stack = 0
+            if call.pc:  # else locktop may not see the call
+                stack = stacks.stack_id(kernel_tid, sleep, asleep=(call, still_sleeps))
             if left_s > 0:
                 began = time.monotonic()
                 now = self._probe.describe(now)
                 left_s -= time.monotonic() - began
-            stopped = stacks.was_stopped(kernel_tid) and self._probe.is_back_in_call(tid)
-            if stopped or self._tasks.still_sleeps(tid):
+            if (stack and stacks.was_stopped(kernel_tid)) or still_sleeps():
                 activities[tid] = replace(now, stack=stack)
                 sleeps[tid] = self._probe.sleep_key(tid)
             elif runs:

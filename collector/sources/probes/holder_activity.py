@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -148,11 +149,11 @@ class HolderProbe:
             if (
                 now.doing is ActivityState.BLOCKED and self._probe.sleep(tid)[0].pc
             ):  # else locktop may not see the call
-                kernel_tid = self._tasks.kernel_tid(tid)
-                stack = self._stacks.stack_id(kernel_tid, self._probe.sleep(tid))
+                kernel_tid, sleep = self._tasks.kernel_tid(tid), self._probe.sleep(tid)
+                still_sleeps = partial(self._tasks.still_sleeps, tid)
+                stack = self._stacks.stack_id(kernel_tid, sleep, asleep=(sleep[0], still_sleeps))
                 # A stop puts the thread on a CPU.
-                stopped = self._stacks.was_stopped(kernel_tid) and self._probe.is_back_in_call(tid)
-                if stack and (stopped or self._tasks.still_sleeps(tid)):
+                if stack and (self._stacks.was_stopped(kernel_tid) or still_sleeps()):
                     blocked[tid] = replace(now, stack=stack)
                     self._last_sleeps[tid] = _LastSleep(
                         began=self._began(tid), stack=stack, read_at=time.monotonic()

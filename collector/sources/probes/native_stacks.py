@@ -118,11 +118,11 @@ class NativeStacks:
             sleep: distinguishes the sleeps of the thread.
             entered: include functions that were called, also in the C library and those without a
                 frame of their own (call_target.py).
-            asleep: what is known of the sleep already.
+            asleep: the call of the sleep, and a check that is made once the stack is read.
         """
+        self._stopped.discard(tid)
         if stack_id := self.known_id(tid, sleep, entered):
             return stack_id
-        self._stopped.discard(tid)
         again = self._again.get(asleep[0]) if asleep is not None else None
         takes_no_time = again is not None and (again.complete or not self.may_stop)
         if not (takes_no_time or self.has_time) or not self._is_ready():
@@ -143,11 +143,11 @@ class NativeStacks:
         if unwound is None or unwound.complete or not self.may_stop:
             return unwound
         stopped = self._unwinder.stopped_stack(tid)
+        self._stopped.add(tid)  # also a thread that did not stop in time
         # The thread may have run meanwhile.
         addresses = unwound.addresses
         if stopped is None or stopped.addresses[: len(addresses)] != addresses:
             return unwound
-        self._stopped.add(tid)
         return stopped
 
     def running(self, tids: Sequence[int], budget_s: float = 0.0) -> dict[int, int]:
@@ -192,7 +192,10 @@ class NativeStacks:
         return unwound
 
     def was_stopped(self, tid: int) -> bool:
-        """Return whether the last call of stack_id() stopped the thread."""
+        """Return whether the last call of stack_id() has put the thread on a CPU, to stop it.
+
+        The thread had slept until then, and its stack is of that sleep.
+        """
         return tid in self._stopped
 
     def keep_only(self, living: Collection[int]) -> None:

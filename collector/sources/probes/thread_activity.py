@@ -13,8 +13,6 @@ from locktop.collector.linux.threads import KernelThreads
 from locktop.collector.model import ActivityState, Thread, ThreadActivity
 
 _STOPPED = "tT"
-#: Seconds within which a thread that was stopped gets a CPU.
-_BACK_S = 0.1
 #: Seconds in which a query reads since when threads sleep, some 60 us each.
 _CLOCK_BUDGET_S = 0.1
 
@@ -130,21 +128,6 @@ class ThreadActivityProbe:
         """Return two numbers that no other sleep of the thread has, and no observed wait."""
         _, (ran_ns, _, runs) = self.sleep(tid)
         return ran_ns, -1 - runs
-
-    def is_back_in_call(self, tid: int) -> bool:
-        """Return whether a thread that was stopped is in the same call as before.
-
-        A restarted call may have another number. After a stop the thread may have to wait for a CPU
-        before it goes back to its call.
-        """
-        query, _ = self.sleep(tid)
-        until = time.monotonic() + _BACK_S
-        try:
-            while (call := self._tasks.call(tid)) is None and time.monotonic() < until:
-                time.sleep(_BACK_S / 100)
-        except OSError:
-            return False
-        return call is not None and call[1:] == query[1:]
 
     def describe(self, now: ThreadActivity) -> ThreadActivity:
         """Return the activity with the text of its call, if the thread is blocked in one."""

@@ -19,7 +19,7 @@ from locktop.collector.symbols.unwind.stack_memory import StackCopy
 #: Bytes of a stack; a deeper stack is cut.
 _MAX_STACK = 128 << 10
 #: How long a thread may take to stop: one in an uninterruptible call does not stop.
-_PATIENCE_S = 0.02
+PATIENCE_S = 0.02
 
 _DETACH, _GETREGSET, _SEIZE, _INTERRUPT = 17, 0x4204, 0x4206, 0x4207
 _PRSTATUS = 1
@@ -109,7 +109,7 @@ def _copies(pid: int, tid: int, architecture: Architecture) -> list[StackCopy]:
 def _stop_status(tid: int) -> int | None:
     """Return the wait status of a thread that has stopped; None if it does not, or has ended."""
     status = ctypes.c_int()
-    deadline = time.monotonic() + _PATIENCE_S
+    deadline = time.monotonic() + PATIENCE_S
     while True:
         got = _waitpid(tid, ctypes.byref(status), os.WNOHANG | _WALL)
         if got < 0 or (got and not os.WIFSTOPPED(status.value)):

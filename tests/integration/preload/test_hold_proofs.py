@@ -41,17 +41,23 @@ def duration_s(held: Held) -> float:
 def test_the_first_scan_bounds_a_hold_by_the_waits_for_it(
     way: str, start_target: StartTarget
 ) -> None:
-    target = start_target("untimed_hold", way, level="contended")
-    since_s = float(target.line())
-    waited_since_s = time.monotonic()  # all wanters wait
-    time.sleep(0.3)  # the length of the hold is what the test is about
-    with closing(attach(target.pid, only_exact=True)) as source:
-        scanned_s = time.monotonic()
-        held = the_hold(source.scan(), "keeper")
-        after_s = time.monotonic()
-        assert scanned_s - waited_since_s <= duration_s(held) <= after_s - since_s
-        later = the_hold(source.scan(), "keeper")
-        assert duration_s(later) > duration_s(held)
+    deadline = time.monotonic() + PATIENCE_S
+    is_timed = True
+    while is_timed:  # the library times some holds, and more of them on a busy machine
+        assert time.monotonic() < deadline
+        target = start_target("untimed_hold", way, level="contended")
+        since_s = float(target.line())
+        waited_since_s = time.monotonic()  # all wanters wait
+        time.sleep(0.3)  # the length of the hold is what the test is about
+        with closing(attach(target.pid, only_exact=True)) as source:
+            scanned_s = time.monotonic()
+            held = the_hold(source.scan(), "keeper")
+            after_s = time.monotonic()
+            is_timed = held.duration_s is not None and not held.is_lower_bound
+            if not is_timed:
+                assert scanned_s - waited_since_s <= duration_s(held) <= after_s - since_s
+                later = the_hold(source.scan(), "keeper")
+                assert duration_s(later) > duration_s(held)
 
 
 @pytest.mark.parametrize("way", ["mutex", "sem"])

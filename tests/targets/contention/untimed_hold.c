@@ -48,10 +48,17 @@ static void *want(void *argument)
     return NULL;
 }
 
+/* A new thread may sleep elsewhere before it waits. */
+static int wants_lock(int tid)
+{
+    return uses_mutex ? waits_for(tid, &g_ledger_lock, sizeof g_ledger_lock)
+                      : waits_for(tid, &g_ledger_unit, sizeof g_ledger_unit);
+}
+
 static void await_wanters(void)
 {
     for (int i = 0; i < WANTERS; i++)
-        while (!__atomic_load_n(&tids[i], __ATOMIC_SEQ_CST) || !is_asleep(tids[i]))
+        while (!wants_lock(__atomic_load_n(&tids[i], __ATOMIC_SEQ_CST)))
             pause_ms(1);
 }
 

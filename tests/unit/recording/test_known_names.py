@@ -11,6 +11,7 @@ from locktop.collector.recording.known_names import KnownNames, LoadedCode
 from locktop.collector.symbols.stack_frames import UNLOADED
 
 _ADDRESS = 0x7000
+_SECOND_NS = 1_000_000_000
 _UNNAMED = Frame(_ADDRESS, "", None, None, "store", 0x1000)
 _FUNCTION = replace(_UNNAMED, function="cache_get")
 _LINE = replace(_FUNCTION, file="cache.c", line=5, directory="/src")
@@ -30,11 +31,11 @@ def snapshot(*frames: Frame, locks: tuple[Lock, ...] = (), **more: object) -> Sn
 
 
 def after(first: Snapshot, *later: Snapshot) -> Snapshot:
-    """Return the first snapshot with the names of later ones."""
+    """Return the first snapshot with the names of later ones, of which one comes each second."""
     names = KnownNames()
-    wanted = names.wanted(first)
-    for one in later:
-        wanted = names.learn(one, wanted)
+    wanted = names.wanted(first, 0)
+    for second, one in enumerate(later, 1):
+        wanted = names.learn(one, second * _SECOND_NS, wanted)
     return names.apply(first)
 
 
@@ -81,16 +82,25 @@ def test_an_unloaded_library_or_another_program_is_other_code() -> None:
         assert LoadedCode.from_snapshot(first) != LoadedCode.from_snapshot(other)
 
 
-def test_what_stays_without_a_name_is_not_searched_again() -> None:
+def test_what_two_snapshots_leave_without_a_name_is_searched_in_no_third_one() -> None:
     names = KnownNames()
     first = snapshot(_UNNAMED, locks=(lock(),))
-    wanted = names.wanted(first)
+    wanted = names.wanted(first, 0)
     assert len(wanted) == 2
-    assert names.learn(replace(first, names_left=1), wanted) == wanted
-    assert names.learn(first, wanted) == wanted, "a lock may get its name one scan later"
-    assert names.learn(first, wanted) == set()
-    assert names.wanted(first) == set()
+    assert names.learn(replace(first, names_left=1), 1, wanted) == wanted
+    assert names.learn(first, 2, wanted) == wanted, "a lock may get its name one scan later"
+    assert names.learn(first, 2, wanted) == wanted, "this is the same scan"
+    assert names.learn(first, 3, wanted) == set()
     assert names.apply(first) == first
+
+
+def test_searches_for_a_name_that_never_comes_get_rare_but_do_not_end() -> None:
+    names, first, searches = KnownNames(), snapshot(_UNNAMED), []
+    for second in range(60):
+        if wanted := names.wanted(first, second * _SECOND_NS):
+            names.note_search(wanted, second * _SECOND_NS)
+            searches.append(second)
+    assert searches == [0, 1, 2, 4, 8, 16, 26, 36, 46, 56]
 
 
 def test_a_lock_gets_the_name_of_its_variable() -> None:
@@ -147,13 +157,3 @@ def test_a_sampled_moment_must_show_the_wait_that_names_a_lock_of_python(source:
     assert after(waited, later).locks[0].name == name
     expected = plain.name if source == "proc" else name
     assert after(unused, later).locks[0].name == expected
-
-
-def test_a_lock_that_is_named_one_scan_after_the_functions_has_its_name() -> None:
-    names = KnownNames()
-    first = snapshot(locks=(lock(),))
-    wanted = names.wanted(first)
-    assert names.learn(first, wanted) == wanted
-    assert names.learn(snapshot(locks=(lock(name="g_cache_lock"),)), wanted) == set()
-    (named,) = names.apply(first).locks
-    assert named.name == "g_cache_lock"

@@ -32,6 +32,17 @@ class Kept:
         """Return the frame of a second with the names that are known."""
         return self.names.apply(self.snapshots[second], second).stacks[3][0]
 
+    def lock_name(self, second: int) -> str:
+        """Return the name of the lock of a second, as far as it is known."""
+        return self.names.apply(self.snapshots[second], second).locks[0].name
+
+
+def with_lock(name: str) -> Snapshot:
+    """Return a snapshot with a lock; without a name it goes by its address."""
+    lock = records.lock(7, name)
+    lock = lock if name else replace(lock, name=f"mutex {lock.address:#x}")
+    return replace(records.snapshot((), (lock,)), stacks={}, sites={})
+
 
 def snapshot(frame: Frame | None = None, **more: object) -> Snapshot:
     """Return a snapshot with one stack."""
@@ -93,18 +104,21 @@ def test_a_name_that_never_comes_is_sought_once() -> None:
     assert len(gone.reads) == count < 50
 
 
+def test_a_lock_that_is_named_some_scans_after_all_functions_gets_its_name() -> None:
+    """A name may follow from other names, and each scan requests the next one of them."""
+    kept = Kept(*[with_lock("")] * 4)
+    for second in (3, 4, 5):
+        kept.newest = TimedScan(second, with_lock(""))
+        assert kept.lock_name(0).startswith("mutex 0x")
+    kept.newest = TimedScan(10, with_lock("g_cache"))
+    assert kept.lock_name(0) == "g_cache"
+
+
 def test_damage_behind_a_moment_leaves_the_moment_readable() -> None:
     kept = Kept(snapshot(_UNNAMED), snapshot(notes=("damaged",)), snapshot(_NAMED))
     assert kept.frame(0) == _NAMED
     last = Kept(snapshot(_UNNAMED), snapshot(_NAMED), snapshot(notes=("damaged",)))
     assert last.frame(0) == _UNNAMED
-
-
-def with_lock(name: str) -> Snapshot:
-    """Return a snapshot with a lock; without a name it goes by its address."""
-    lock = records.lock(7, name)
-    lock = lock if name else replace(lock, name=f"mutex {lock.address:#x}")
-    return replace(records.snapshot((), (lock,)), stacks={}, sites={})
 
 
 def test_the_text_of_an_alert_gets_the_name_of_its_lock() -> None:
@@ -119,6 +133,17 @@ def test_the_text_of_an_alert_gets_the_name_of_its_lock() -> None:
     count = len(kept.reads)
     assert kept.names.reword([alert])[0] == named
     assert len(kept.reads) == count
+
+
+def test_the_text_of_an_alert_may_have_a_part_of_the_name_that_its_moment_lacks() -> None:
+    first = with_lock("")
+    address = f"{first.locks[0].address:#x}"
+    text = f"waits for work waited 1.3 s for mutex in cache_get {address}, and 2 more"
+    alert = Notable(time_ns=0, kind=NotableKind.WAIT, text=text, tid=2, lock=7)
+    kept = Kept(first, first, with_lock("mutex made in cache_get (cache.c:5)"))
+    (named,) = kept.names.reword([alert])
+    lock = "mutex made in cache_get (cache.c:5)"
+    assert named.text == f"waits for work waited 1.3 s for {lock}, and 2 more"
 
 
 def test_the_text_of_an_alert_is_read_again_when_there_is_a_newer_scan() -> None:

@@ -27,7 +27,7 @@ class SlowStacks:
     def __init__(self, clock: list[float]) -> None:
         self._clock = clock
 
-    def stack_id(self, tid: int, sleep: object) -> int:
+    def stack_id(self, tid: int, sleep: object, asleep: object) -> int:
         self._clock[0] += 3600.0
         return 0
 

@@ -393,3 +393,53 @@ async def test_a_fault_ten_minutes_back_is_found_by_at_most_ten_keys() -> None:
         await screen.keys("d")
         await screen.says("DEADLOCK")
         assert "philosopher-0" in screen.text
+
+
+async def test_the_moment_on_the_screen_gets_the_names_that_come_later() -> None:
+    named, history = scenarios.normal(), History()
+    hot = named.locks[0]
+    address = f"mutex {hot.address:#x}"
+    unnamed = replace(named, names_left=5, locks=(replace(hot, name=address), *named.locks[1:]))
+    text = f"reader waits 1.27 s for {address}, held by journal"
+    alert = Notable(_BEGIN, NotableKind.WAIT, text, tid=hot.waiters[0], lock=hot.id)
+    history.add(unnamed, _BEGIN, notables=[alert])
+    async with _opened(HandFeed(unnamed), history) as screen:
+        await screen.keys("left_curly_bracket")
+        await _reached(screen, _BEGIN)
+        assert address in screen.headline
+        assert address in screen.names("LOCK")
+        for second in (1, 2, 3):  # on a busy machine names take a while
+            history.scanned(unnamed, _BEGIN + second * _SECOND)
+            await screen.show(unnamed)
+        history.scanned(named, _BEGIN + 9 * _SECOND)
+        await screen.show(named, after_s=6.0)
+        await screen.reaches(lambda: hot.name in screen.names("LOCK"))
+        assert f" for {hot.name}, held by journal" in screen.headline
+        assert " PAST " in screen.status
+
+
+async def test_a_moment_on_the_screen_stays_after_the_memory_has_forgotten_it() -> None:
+    class Counted(History):
+        """A memory that counts how often it was read."""
+
+        reads = 0
+
+        def snapshot_at(self, time_ns: int) -> Snapshot:
+            self.reads += 1
+            return super().snapshot_at(time_ns)
+
+    history, made = Counted(span_s=1.0), _run()
+    for second in range(2):
+        history.add(made[0], _BEGIN + second * _SECOND)
+    async with _opened(HandFeed(made[0]), history) as screen:
+        await screen.keys("left_square_bracket")
+        await _reached(screen, _BEGIN)
+        before = _cells(screen)
+        for second in range(2, 200):
+            history.add(made[3], _BEGIN + second * _SECOND)
+        assert history.times_ns()[0] > _BEGIN
+        reads = history.reads
+        await screen.show(made[3])
+        await screen.reaches(lambda: history.reads > reads)
+        await _past_read(screen)
+        assert _cells(screen) == before
