@@ -500,10 +500,10 @@ void holder_at_condition()
         Guard guard(&shared->lock);
         std::mutex other;
         std::condition_variable condition;
-        bool is_ready = false;
+        std::atomic<bool> is_ready = false; // the compiler must not know that nobody sets it
         std::unique_lock<std::mutex> lock(other);
         holders.add();
-        condition.wait(lock, [&is_ready] { return is_ready; });
+        condition.wait(lock, [&is_ready] { return is_ready.load(); });
         shared->value++;
     });
 }

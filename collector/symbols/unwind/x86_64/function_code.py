@@ -207,6 +207,10 @@ class FunctionSource(Protocol):
         """Return the target of a call; 0 if the call does not give it."""
         ...
 
+    def is_libc(self, address: int) -> bool:
+        """Return whether the code at an address belongs to the C library."""
+        ...
+
     def destination(self, address: int) -> int:
         """Return the function to which a jump to an address leads."""
         ...

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from pathlib import PurePath
 
 from iced_x86 import Instruction
 
@@ -34,6 +35,7 @@ from locktop.collector.symbols.unwind.x86_64.past_values import (
 from locktop.collector.symbols.unwind.x86_64.static_guard import decoded
 
 _MAX_CODE = 1 << 15  # bytes of a function
+_LIBC = ("libc.so.", "libc-2.", "libpthread", "ld-musl")
 _MAX_TAKERS = 3  # frames behind the one that releases a lock
 _WORD, _PAGE = 8, 1 << 12
 _STACK_REGISTER = 7  # DWARF's number
@@ -116,8 +118,9 @@ class UseFinder:
                 KEPT_REGISTERS | ARGUMENTS,
                 is_past=True,
             )
-            start = self.function(stack[index].returns - 1).start
-            uses = CodeSearch(self, words, read).follow(start, state, 0).uses
+            returns = stack[index].returns
+            start = self.function(returns - 1).start
+            uses = CodeSearch(self, words, read, until=returns).follow(start, state, 0).uses
             if uses:
                 return words.is_taken(uses)
         return False
@@ -144,6 +147,11 @@ class UseFinder:
     def target(self, call: Instruction) -> int:
         """Return the target of a call; 0 if the call does not give it."""
         return call_target(self._code, call.next_ip)
+
+    def is_libc(self, address: int) -> bool:
+        """Return whether the code at an address belongs to the C library."""
+        file = self._code.file(address)
+        return file is not None and PurePath(file[-1]).name.startswith(_LIBC)
 
     def destination(self, address: int) -> int:
         """Return the function to which a jump to an address leads."""
