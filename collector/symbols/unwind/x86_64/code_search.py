@@ -24,11 +24,13 @@ from locktop.collector.symbols.unwind.x86_64.machine_steps import is_taken, step
 
 #: Instructions that one frame may take; some 10 us each.
 _MAX_STEPS = 6000
-_MAX_CALL_STEPS = 1500  # of a call that is not for the lock alone
+_MAX_CALL_STEPS = 3000  # of a call that is not for the lock alone
 #: Calls within calls: std::make_shared takes a lock 17 calls deep in a program without optimisation.
 _MAX_DEPTH = 20
 _MAX_ROUNDS = 64  # of a loop whose branches are all known
 _MAX_SLEEPS = 4  # system calls on the way
+#: The system call of a thread that releases a lock (linux/futex.h).
+_FUTEX, _FUTEX_COMMAND, _WAKE = 202, 0x7F, 1
 _MAX_OTHER_WAYS = 32
 _MAX_TABLE = 256  # targets of a jump
 #: Bytes at an argument in which a reference to the lock is sought, or the lock.
@@ -93,8 +95,11 @@ class CodeSearch:
         self._steps += 1
         return self._steps <= self._limit
 
-    def may_sleep(self) -> bool:
+    def may_sleep(self, state: MachineState) -> bool:
         """Count a system call; return whether a way may go on: else a loop waits for something."""
+        operation = state.register(Register.RSI)
+        if state.register(Register.RAX) == _FUTEX and (operation or 0) & _FUTEX_COMMAND == _WAKE:
+            return True
         self._sleeps += 1
         return self._sleeps <= _MAX_SLEEPS
 
@@ -264,7 +269,7 @@ class _FunctionSearch:
             if not search.may_step():
                 outcome.is_lost = True
                 return
-            if instruction.mnemonic == Mnemonic.SYSCALL and not search.may_sleep():
+            if instruction.mnemonic == Mnemonic.SYSCALL and not search.may_sleep(way.state):
                 return
             use = search.use(instruction, way.state)
             if use:

@@ -111,7 +111,7 @@ class FunctionCode:
             ip = ways.pop()
             if ip == self.start:
                 definitions.add(FROM_CALLER)
-            before = self._predecessors.get(ip, ())
+            before = self.predecessors.get(ip, ())
             if not before and ip != self.start:
                 if self.instructions[ip].mnemonic == Mnemonic.NOP:
                     continue
@@ -164,7 +164,7 @@ class FunctionCode:
         return sources
 
     @cached_property
-    def _predecessors(self) -> Mapping[int, list[int]]:
+    def predecessors(self) -> Mapping[int, list[int]]:
         """The instructions before each one, without padding and handlers of exceptions."""
         predecessors: dict[int, list[int]] = {}
         for ip in self._reachable:

@@ -22,16 +22,13 @@ from locktop.collector.symbols.unwind.x86_64.call_target import call_target, jum
 from locktop.collector.symbols.unwind.x86_64.code_search import CodeSearch
 from locktop.collector.symbols.unwind.x86_64.function_code import FunctionCode
 from locktop.collector.symbols.unwind.x86_64.machine_state import (
+    ARGUMENTS,
     DWARF_REGISTERS,
     KEPT_REGISTERS,
     MachineState,
     Read,
 )
-from locktop.collector.symbols.unwind.x86_64.past_values import (
-    ARGUMENTS,
-    PastValues,
-    StackFrame,
-)
+from locktop.collector.symbols.unwind.x86_64.past_values import PastValues, StackFrame
 from locktop.collector.symbols.unwind.x86_64.static_guard import decoded
 
 _MAX_CODE = 1 << 15  # bytes of a function
@@ -81,17 +78,16 @@ class UseFinder:
             )
             for returns, registers in frames
         ]
-        read = _PageCache(read).read
-        past = PastValues(self, stack, read)
+        past = PastValues(self, stack, _PageCache(read).read)
         for index, frame in enumerate(stack):
             kept = partial(past.kept_register, index)
             state = MachineState(dict(frame.registers), {}, kept, tid=tid)
-            outcome = CodeSearch(self, words, read).follow(frame.returns, state, 0)
+            outcome = CodeSearch(self, words, past.read).follow(frame.returns, state, 0)
             if outcome.uses:
                 # Code that releases the lock on some ways only has often released it before.
                 is_release = words.is_released(outcome.uses) and outcome.end is None
                 if is_release and words.needs_proof:
-                    is_release = self._has_taken(past, stack, index, words, read)
+                    is_release = self._has_taken(past, stack, index, words)
                 return frame.returns, is_release
             if outcome.end is None and not outcome.is_lost:
                 break  # the function does not return
@@ -103,7 +99,6 @@ class UseFinder:
         stack: Sequence[StackFrame],
         first: int,
         words: SoughtLock,
-        read: Read,
     ) -> bool:
         """Return whether a frame or one behind it has taken the lock before its call."""
         free = (1 if words.is_free_high else 0).to_bytes(_WORD, "little")
@@ -120,7 +115,7 @@ class UseFinder:
             )
             returns = stack[index].returns
             start = self.function(returns - 1).start
-            uses = CodeSearch(self, words, read, until=returns).follow(start, state, 0).uses
+            uses = CodeSearch(self, words, past.read, until=returns).follow(start, state, 0).uses
             if uses:
                 return words.is_taken(uses)
         return False

@@ -13,23 +13,28 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from iced_x86 import Instruction, Mnemonic, OpKind, Register, RegisterExt
 
+from locktop.collector.symbols.unwind.x86_64.allocated_objects import AllocatedObject, origin
 from locktop.collector.symbols.unwind.x86_64.function_code import (
     CALLS,
     FROM_CALLER,
     Definition,
     FunctionSource,
 )
-from locktop.collector.symbols.unwind.x86_64.machine_state import KEPT_REGISTERS, Read
+from locktop.collector.symbols.unwind.x86_64.machine_state import (
+    ARGUMENTS,
+    KEPT_REGISTERS,
+    Read,
+    allocated_address,
+    is_allocated,
+)
 
 if TYPE_CHECKING:
     from iced_x86._iced_x86_py import Register as RegisterNumber
 
-ARGUMENTS = frozenset({
-    Register.RDI, Register.RSI, Register.RDX, Register.RCX, Register.R8, Register.R9,
-})  # fmt: skip
 _RESULTS = frozenset({Register.RAX, Register.RDX})
 _MAX_DEPTH = 24  # definitions that lead to each other
 _WORD = 8
+_MAX_OBJECT = 1 << 16  # bytes of an object at an unknown address
 _MASK = (1 << 64) - 1
 
 
@@ -55,6 +60,17 @@ class PastValues:
         self._code = code
         self._frames = frames
         self._read = read
+        #: by the frame and the calls that returned the object
+        self._objects: dict[tuple[int, frozenset[int]], tuple[int, AllocatedObject]] = {}
+
+    def read(self, address: int, size: int) -> bytes:
+        """Return up to so many bytes of the process, or of an object at an unknown address."""
+        if not is_allocated(address):
+            return self._read(address, size)
+        for begin, allocated in self._objects.values():
+            if 0 <= address - begin < _MAX_OBJECT:
+                return allocated.read(address - begin, size)
+        return b""
 
     def kept_register(self, index: int, register: RegisterNumber, depth: int = 0) -> int | None:
         """Return one of KEPT_REGISTERS at the return address of a frame; None: it is not known."""
@@ -65,7 +81,29 @@ class PastValues:
         if value is not None:
             return value
         call = self._call(index)
-        return None if call is None else self._value(_Run(index), call.ip, register, depth)
+        if call is None:
+            return None
+        value = self._value(_Run(index), call.ip, register, depth)
+        return self._allocated(index, call.ip, register) if value is None else value
+
+    def _allocated(self, index: int, site: int, register: RegisterNumber) -> int | None:
+        """Return an address for an object that a register has at the call of a frame.
+
+        Returns:
+            None if nothing of the object is known.
+        """
+        code = self._code.function(site)
+        source = origin(code, site, register)
+        if source is None or not source.is_sure:
+            return None
+        key = index, source.calls
+        if key not in self._objects:
+            allocated = AllocatedObject(
+                code, source.calls, site, lambda write: self._source(_Run(index), write, 0)
+            )
+            self._objects[key] = allocated_address(len(self._objects) + 1), allocated
+        begin, allocated = self._objects[key]
+        return begin + source.offset if allocated.is_known else None
 
     def entry_register(self, index: int, register: RegisterNumber) -> int | None:
         """Return a register with which the function of a frame began; None: it is not known."""
@@ -123,9 +161,10 @@ class PastValues:
         if handler is None or not is_whole or instruction.op0_kind != OpKind.REGISTER:
             return None
         value = handler(self, run, instruction, depth)
-        if value is None:
+        size = RegisterExt.size(instruction.op0_register)
+        if value is None or (size < _WORD and is_allocated(value)):
             return None
-        return value & (1 << 8 * RegisterExt.size(instruction.op0_register)) - 1
+        return value & (1 << 8 * size) - 1
 
     def _result(
         self, run: _Run, call: Instruction, register: RegisterNumber, depth: int
@@ -184,7 +223,7 @@ class PastValues:
 
     def _load(self, run: _Run, instruction: Instruction, depth: int) -> int | None:
         address = self._address(run, instruction, depth)
-        data = b"" if address is None else self._read(address, _WORD)
+        data = b"" if address is None else self.read(address, _WORD)
         return int.from_bytes(data, "little") if len(data) == _WORD else None
 
     def _source(self, run: _Run, instruction: Instruction, depth: int) -> int | None:
@@ -211,7 +250,8 @@ class PastValues:
             return 0 if is_register and instruction.op1_register == register else None
         first = self._value(run, instruction.ip, RegisterExt.full_register(register), depth)
         second = self._source(run, instruction, depth) if first is not None else None
-        if first is None or second is None:
+        is_sum = instruction.mnemonic == Mnemonic.ADD
+        if first is None or second is None or (is_allocated(first) and not is_sum):
             return None
         return _ARITHMETIC[instruction.mnemonic](first, second) & _MASK
 
