@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from iced_x86 import Instruction, Mnemonic, OpKind, Register, RegisterExt
 
-from locktop.collector.symbols.unwind.x86_64.function_code import CALLS, FunctionCode
+from locktop.collector.symbols.unwind.x86_64.function_code import CALLS, FunctionCode, frame_slot
 from locktop.collector.symbols.unwind.x86_64.machine_state import ARGUMENTS, memory_size
 
 if TYPE_CHECKING:
@@ -122,6 +122,36 @@ class AllocatedObject:
         return b"" if data is None else data.to_bytes(size, "little")
 
     @cached_property
+    def saves(self) -> tuple[Instruction, int] | None:
+        """An instruction that saved an address in the frame, and its offset in the object.
+
+        None unless there is such an instruction on each way.
+        """
+        for ip in self._between:
+            instruction = self._code.instructions[ip]
+            slot = frame_slot(instruction)
+            saved = self._saved(instruction) if slot is not None else None
+            if saved is None:
+                continue
+            last = list(self._last(self._site, lambda ip, slot=slot: self._slot(ip) == slot))
+            if all(ip and self._saved(self._code.instructions[ip]) == saved for ip in last):
+                return instruction, saved
+        return None
+
+    def _saved(self, instruction: Instruction) -> int | None:
+        """Return the offset of the address that an instruction copies; None if it copies none."""
+        if instruction.mnemonic != Mnemonic.MOV or instruction.op1_kind != OpKind.REGISTER:
+            return None
+        register = instruction.op1_register
+        copied = origin(self._code, instruction.ip, register)
+        is_whole = RegisterExt.size(register) == 8
+        is_sure = copied is not None and copied.is_sure and copied.calls <= self._calls
+        return copied.offset if copied is not None and is_sure and is_whole else None
+
+    def _slot(self, ip: int) -> tuple[int, int] | None:
+        return frame_slot(self._code.instructions[ip])
+
+    @cached_property
     def is_known(self) -> bool:
         """Whether the code has written to the object, and its address went nowhere else."""
         between = self._between
@@ -194,6 +224,8 @@ class AllocatedObject:
 
     def _reads(self, instruction: Instruction, index: int) -> bool:
         """Return whether an operand's register may go elsewhere than to a register."""
+        if _is_zeroing(instruction):
+            return False
         if instruction.mnemonic in _COMPARISONS or not index and instruction.op_count > 1:
             return instruction.mnemonic not in _READERS
         is_copy = instruction.mnemonic == Mnemonic.MOV
@@ -214,14 +246,23 @@ class AllocatedObject:
 
     def _last_writes(self, ip: int, offset: int) -> Iterator[int]:
         """Yield the instructions that may have written a byte last; 0 for none."""
+        return self._last(
+            ip,
+            lambda write: (
+                write in self._writes
+                and 0 <= offset - self._writes[write] < _size(self._code, write)
+            ),
+        )
+
+    def _last(self, ip: int, is_sought: Callable[[int], bool]) -> Iterator[int]:
+        """Yield the last such instructions on the ways to an instruction; 0 for none."""
         seen, ways = set[int](), [ip]
         while ways:
             for previous in self._code.predecessors.get(ways.pop(), ()):
                 if previous in seen:
                     continue
                 seen.add(previous)
-                begin = self._writes.get(previous)
-                if begin is not None and 0 <= offset - begin < _size(self._code, previous):
+                if is_sought(previous):
                     yield previous
                 elif previous in self._calls:
                     yield 0
@@ -251,6 +292,11 @@ class AllocatedObject:
 
 def _size(code: FunctionCode, ip: int) -> int:
     return memory_size(code.instructions[ip])
+
+
+def _is_zeroing(instruction: Instruction) -> bool:
+    is_same = instruction.op_count == 2 and instruction.op0_register == instruction.op1_register
+    return instruction.mnemonic in (Mnemonic.XOR, Mnemonic.SUB) and is_same
 
 
 def _is_write(instruction: Instruction) -> bool:

@@ -140,7 +140,7 @@ class FunctionCode:
         return None
 
     def _saves(self, instruction: Instruction, register: int) -> bool:
-        slot = _frame_slot(instruction)
+        slot = frame_slot(instruction)
         return (
             slot is not None
             and instruction.mnemonic == Mnemonic.MOV
@@ -154,7 +154,7 @@ class FunctionCode:
         """The registers that instructions store in each slot of the frame; 0 for other values."""
         sources: dict[tuple[int, int], set[int]] = {}
         for instruction in self.instructions.values():
-            slot = _frame_slot(instruction)
+            slot = frame_slot(instruction)
             if slot is not None:
                 is_copy = (
                     instruction.mnemonic == Mnemonic.MOV and instruction.op1_kind == OpKind.REGISTER
@@ -224,7 +224,7 @@ class FunctionSource(Protocol):
         ...
 
 
-def _frame_slot(instruction: Instruction) -> tuple[int, int] | None:
+def frame_slot(instruction: Instruction) -> tuple[int, int] | None:
     """Return the base and the displacement of the slot that an instruction writes."""
     if not instruction.op_count or instruction.op0_kind != OpKind.MEMORY:
         return None

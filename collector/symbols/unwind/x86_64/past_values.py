@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from iced_x86 import Instruction, Mnemonic, OpKind, Register, RegisterExt
+from iced_x86 import FlowControl, Instruction, Mnemonic, OpKind, Register, RegisterExt
 
 from locktop.collector.symbols.unwind.x86_64.allocated_objects import AllocatedObject, origin
+from locktop.collector.symbols.unwind.x86_64.frame_offset import written_registers
 from locktop.collector.symbols.unwind.x86_64.function_code import (
     CALLS,
     FROM_CALLER,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from iced_x86._iced_x86_py import Register as RegisterNumber
 
 _RESULTS = frozenset({Register.RAX, Register.RDX})
+_MAX_STRAIGHT = 64  # instructions without a branch
 _MAX_DEPTH = 24  # definitions that lead to each other
 _WORD = 8
 _MAX_OBJECT = 1 << 16  # bytes of an object at an unknown address
@@ -90,7 +92,7 @@ class PastValues:
         """Return an address for an object that a register has at the call of a frame.
 
         Returns:
-            None if nothing of the object is known.
+            The real address if the frame has a copy. None if nothing of the object is known.
         """
         code = self._code.function(site)
         source = origin(code, site, register)
@@ -103,6 +105,10 @@ class PastValues:
             )
             self._objects[key] = allocated_address(len(self._objects) + 1), allocated
         begin, allocated = self._objects[key]
+        if allocated.saves is not None:
+            save, offset = allocated.saves
+            saved = self._load(_Run(index), save, 0)
+            return None if saved is None else saved - offset + source.offset & _MASK
         return begin + source.offset if allocated.is_known else None
 
     def entry_register(self, index: int, register: RegisterNumber) -> int | None:
@@ -128,6 +134,9 @@ class PastValues:
             return None
         if register == Register.RSP:
             return self._stack_pointer(run, ip)
+        value = self._frames[run.frame].registers.get(register) if not run.calls else None
+        if value is not None and self._lasts(run.frame, ip, register):
+            return value
         value = None
         for definition in self._code.function(ip).definitions(ip, register):
             defined = self._definition_value(run, definition, register, depth + 1)
@@ -135,6 +144,25 @@ class PastValues:
                 return None
             value = defined
         return value
+
+    def _lasts(self, index: int, ip: int, register: RegisterNumber) -> bool:
+        """Return whether a register keeps its value from an instruction to the call of its frame.
+
+        The instruction must lead to the call without a branch.
+        """
+        code, returns = self._code.function(ip), self._frames[index].returns
+        for _ in range(_MAX_STRAIGHT):
+            instruction = code.instructions.get(ip)
+            if instruction is None:
+                return False
+            ip = instruction.next_ip
+            if ip == returns:
+                return register in KEPT_REGISTERS
+            is_call = instruction.flow_control in CALLS
+            is_straight = is_call or instruction.flow_control is FlowControl.NEXT
+            if not is_straight or (not is_call and register in written_registers(instruction)):
+                return False
+        return False
 
     def _stack_pointer(self, run: _Run, ip: int) -> int | None:
         if run.calls:
