@@ -9,12 +9,17 @@ reach the sleep on all ways. Nothing is said if the address went elsewhere: othe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 from iced_x86 import Instruction, Mnemonic, OpKind, Register, RegisterExt
 
-from locktop.collector.symbols.unwind.x86_64.function_code import CALLS, FunctionCode, frame_slot
+from locktop.collector.symbols.unwind.x86_64.function_code import (
+    CALLS,
+    CallResult,
+    FunctionCode,
+    frame_slot,
+)
 from locktop.collector.symbols.unwind.x86_64.machine_state import ARGUMENTS, memory_size
 
 if TYPE_CHECKING:
@@ -37,55 +42,61 @@ _CHANGES: dict[int, Callable[[int, int], int]] = {
 SourceValue = Callable[[Instruction], "int | None"]
 
 
-class Origin(NamedTuple):
-    """The calls whose result a register has, and what was added to it."""
-
-    calls: frozenset[int]  # their addresses
-    offset: int
-    is_sure: bool  # the register has nothing else on any way
-
-
-def origin(code: FunctionCode, ip: int, register: RegisterNumber, depth: int = 0) -> Origin | None:
+def call_result(
+    code: FunctionCode, ip: int, register: RegisterNumber, depth: int = 0
+) -> CallResult | None:
     """Return where the value comes from that a register has before an instruction.
 
     Returns:
         None if no call has returned it.
     """
+    key = (ip, register, depth)
     if depth > _MAX_COPIES:
         return None
+    if key not in code.call_results:
+        code.call_results[key] = _result_at(code, ip, register, depth)
+    return code.call_results[key]
+
+
+def _result_at(
+    code: FunctionCode, ip: int, register: RegisterNumber, depth: int
+) -> CallResult | None:
     definitions = code.definitions(ip, register)
-    origins = [
-        _defined(code, definition.ip, register, depth) if not definition.is_saved else None
+    results = [
+        result
         for definition in definitions
-        if definition.ip
+        if definition.ip and not definition.is_saved
+        if (result := _result_of(code, definition.ip, register, depth)) is not None
     ]
-    known = [each for each in origins if each is not None]
-    if not known:
+    if not results:
         return None
-    return Origin(
-        frozenset().union(*(each.calls for each in known)),
-        known[0].offset,
-        len(known) == len(definitions)
-        and all(each.is_sure and each.offset == known[0].offset for each in known),
+    offset = results[0].offset
+    are_sure = all(result.is_sure and result.offset == offset for result in results)
+    return CallResult(
+        frozenset().union(*(result.calls for result in results)),
+        offset,
+        are_sure and len(results) == len(definitions),
     )
 
 
-def _defined(code: FunctionCode, ip: int, register: RegisterNumber, depth: int) -> Origin | None:
+def _result_of(
+    code: FunctionCode, ip: int, register: RegisterNumber, depth: int
+) -> CallResult | None:
     instruction = code.instructions[ip]
     if instruction.flow_control in CALLS:
-        return Origin(frozenset({ip}), 0, is_sure=True) if register == Register.RAX else None
+        return CallResult(frozenset({ip}), 0, is_sure=True) if register == Register.RAX else None
     if instruction.mnemonic == Mnemonic.MOV and instruction.op1_kind == OpKind.REGISTER:
         source = instruction.op1_register
-        return origin(code, ip, source, depth + 1) if RegisterExt.size(source) == 8 else None
+        return call_result(code, ip, source, depth + 1) if RegisterExt.size(source) == 8 else None
     if instruction.mnemonic == Mnemonic.LEA and instruction.memory_base not in (
         Register.NONE, Register.RIP
     ):  # fmt: skip
-        base = origin(code, ip, instruction.memory_base, depth + 1)
+        base = call_result(code, ip, instruction.memory_base, depth + 1)
         if base is None:
             return None
         is_sure = base.is_sure and instruction.memory_index == Register.NONE
         offset = _displacement(instruction)
-        return Origin(base.calls, base.offset + offset, is_sure)
+        return CallResult(base.calls, base.offset + offset, is_sure)
     return None
 
 
@@ -130,26 +141,26 @@ class AllocatedObject:
         for ip in self._between:
             instruction = self._code.instructions[ip]
             slot = frame_slot(instruction)
-            saved = self._saved(instruction) if slot is not None else None
-            if saved is None:
+            saved = self._copied_offset(instruction) if slot is not None else None
+            if slot is None or saved is None:
                 continue
-            last = list(self._last(self._site, lambda ip, slot=slot: self._slot(ip) == slot))
-            if all(ip and self._saved(self._code.instructions[ip]) == saved for ip in last):
+            last = list(self._last(self._site, partial(self._writes_slot, slot)))
+            if all(ip and self._copied_offset(self._code.instructions[ip]) == saved for ip in last):
                 return instruction, saved
         return None
 
-    def _saved(self, instruction: Instruction) -> int | None:
+    def _copied_offset(self, instruction: Instruction) -> int | None:
         """Return the offset of the address that an instruction copies; None if it copies none."""
         if instruction.mnemonic != Mnemonic.MOV or instruction.op1_kind != OpKind.REGISTER:
             return None
         register = instruction.op1_register
-        copied = origin(self._code, instruction.ip, register)
+        copied = call_result(self._code, instruction.ip, register)
         is_whole = RegisterExt.size(register) == 8
         is_sure = copied is not None and copied.is_sure and copied.calls <= self._calls
         return copied.offset if copied is not None and is_sure and is_whole else None
 
-    def _slot(self, ip: int) -> tuple[int, int] | None:
-        return frame_slot(self._code.instructions[ip])
+    def _writes_slot(self, slot: tuple[int, int], ip: int) -> bool:
+        return frame_slot(self._code.instructions[ip]) == slot
 
     @cached_property
     def is_known(self) -> bool:
@@ -191,21 +202,22 @@ class AllocatedObject:
                     writes[ip] = base.offset + _displacement(instruction)
         return writes
 
-    def _base(self, instruction: Instruction) -> Origin | None:
+    def _base(self, instruction: Instruction) -> CallResult | None:
         """Return the origin of the address that an instruction uses, if it may be the object's."""
         base = instruction.memory_base
         if base in (Register.NONE, Register.RIP, Register.RSP):
             return None
-        return self._mine(origin(self._code, instruction.ip, base))
+        return self._mine(call_result(self._code, instruction.ip, base))
 
-    def _mine(self, source: Origin | None) -> Origin | None:
+    def _mine(self, source: CallResult | None) -> CallResult | None:
         return source if source is not None and source.calls & self._calls else None
 
     def _lets_escape(self, instruction: Instruction) -> bool:
         """Return whether an instruction brings the address where the search does not see it."""
         if instruction.flow_control in CALLS:
             return any(
-                self._mine(origin(self._code, instruction.ip, register)) for register in ARGUMENTS
+                self._mine(call_result(self._code, instruction.ip, register))
+                for register in ARGUMENTS
             )
         for index in range(instruction.op_count):
             if instruction.op_kind(index) == OpKind.MEMORY:
@@ -218,7 +230,7 @@ class AllocatedObject:
                     return True
             elif instruction.op_kind(index) == OpKind.REGISTER and self._reads(instruction, index):
                 register = RegisterExt.full_register(instruction.op_register(index))
-                if self._mine(origin(self._code, instruction.ip, register)):
+                if self._mine(call_result(self._code, instruction.ip, register)):
                     return True
         return False
 
@@ -226,7 +238,7 @@ class AllocatedObject:
         """Return whether an operand's register may go elsewhere than to a register."""
         if _is_zeroing(instruction):
             return False
-        if instruction.mnemonic in _COMPARISONS or not index and instruction.op_count > 1:
+        if instruction.mnemonic in _COMPARISONS or (not index and instruction.op_count > 1):
             return instruction.mnemonic not in _READERS
         is_copy = instruction.mnemonic == Mnemonic.MOV
         return not (is_copy and instruction.op0_kind == OpKind.REGISTER)
@@ -273,11 +285,11 @@ class AllocatedObject:
         if not write or depth > _MAX_WRITES:
             return None
         if write not in self._values:
-            self._values[write] = self._written(self._code.instructions[write], depth)
+            self._values[write] = self._number_by(self._code.instructions[write], depth)
         value = self._values[write]
         return None if value is None else value >> 8 * (offset - self._writes[write]) & 0xFF
 
-    def _written(self, instruction: Instruction, depth: int) -> int | None:
+    def _number_by(self, instruction: Instruction, depth: int) -> int | None:
         """Return the number that an instruction writes."""
         if instruction.mnemonic == Mnemonic.MOV:
             return self._source(instruction)

@@ -25,7 +25,7 @@ from locktop.collector.symbols.unwind.x86_64.machine_steps import is_taken, step
 #: Instructions that one frame may take; some 10 us each.
 _MAX_STEPS = 6000
 _MAX_CALL_STEPS = 3000  # of a call that is not for the lock alone
-#: Calls within calls: std::make_shared takes a lock 17 calls deep in a program without optimisation.
+#: Calls within calls: std::make_shared takes a lock 17 calls deep without optimisation.
 _MAX_DEPTH = 20
 _MAX_ROUNDS = 64  # of a loop whose branches are all known
 _MAX_SLEEPS = 4  # system calls on the way

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from functools import cached_property
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from iced_x86 import FlowControl, Instruction, Mnemonic, OpKind, Register, RegisterExt
 from msgspec import Struct
@@ -35,6 +35,14 @@ class Definition(Struct, frozen=True):
 FROM_CALLER = Definition()
 
 
+class CallResult(NamedTuple):
+    """The calls whose result a register has, and what was added to it."""
+
+    calls: frozenset[int]  # their addresses
+    offset: int
+    is_sure: bool  # the register has nothing else on any way
+
+
 class FunctionCode:
     """The instructions of a function by their addresses."""
 
@@ -49,6 +57,8 @@ class FunctionCode:
         self.start = start
         self._is_at_end = is_at_end
         self.instructions = instructions
+        #: By instruction, register, and how many copies led there (allocated_objects.py).
+        self.call_results: dict[tuple[int, int, int], CallResult | None] = {}
         self._definitions: dict[tuple[int, int], tuple[Definition, ...]] = {}
 
     @cached_property

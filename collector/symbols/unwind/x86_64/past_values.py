@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from iced_x86 import FlowControl, Instruction, Mnemonic, OpKind, Register, RegisterExt
 
-from locktop.collector.symbols.unwind.x86_64.allocated_objects import AllocatedObject, origin
+from locktop.collector.symbols.unwind.x86_64.allocated_objects import AllocatedObject, call_result
 from locktop.collector.symbols.unwind.x86_64.frame_offset import written_registers
 from locktop.collector.symbols.unwind.x86_64.function_code import (
     CALLS,
@@ -86,16 +86,16 @@ class PastValues:
         if call is None:
             return None
         value = self._value(_Run(index), call.ip, register, depth)
-        return self._allocated(index, call.ip, register) if value is None else value
+        return self._object_address(index, call.ip, register) if value is None else value
 
-    def _allocated(self, index: int, site: int, register: RegisterNumber) -> int | None:
+    def _object_address(self, index: int, site: int, register: RegisterNumber) -> int | None:
         """Return an address for an object that a register has at the call of a frame.
 
         Returns:
             The real address if the frame has a copy. None if nothing of the object is known.
         """
         code = self._code.function(site)
-        source = origin(code, site, register)
+        source = call_result(code, site, register)
         if source is None or not source.is_sure:
             return None
         key = index, source.calls
