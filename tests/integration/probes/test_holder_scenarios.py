@@ -16,7 +16,13 @@ _LIBRARIES = {library.name: library for library in LIBRARIES}
 #: The library, the level of optimisation, and scenarios.
 _CASES = {
     ("std", "-O0"): ("guard_in_box", "deadlock_of_three"),
-    ("std", "-O2"): ("onlookers_that_used_it", "onlookers_at_condition", "onlooker_with_drop_flag"),
+    ("std", "-O2"): (
+        "guard_in_box", "onlookers_that_used_it", "onlookers_at_condition",
+        "onlooker_with_drop_flag",
+    ),
+    ("parking_lot", "-O2"): ("one_of_many_locks", "recycled_address"),
+    ("openmp", "-O0"): ("guards_in_vector", "guard_moved_to_thread"),
+    ("openmp", "-O2"): ("holder_at_condition", "guard_in_shared_pointer"),
     ("futex", "-O0"): ("plain", "onlookers_that_used_it"),
     ("semaphore", "-O0"): ("static_lock",),
     ("semaphore", "-O2"): (
