@@ -27,7 +27,7 @@ _ROW = "| {:12} | {:5} | {:9} | {:8} | {:7} |"
 
 
 class Check(Struct):
-    """What ``locktop check`` says of a program in a deadlock."""
+    """The answer of ``locktop check`` about a program in a deadlock."""
 
     is_possible: bool  # it names exactly this deadlock, and does not call it certain
     duration_s: float
