@@ -73,12 +73,14 @@ RUNS ?= 1000
 false-alarms: setup
 	PYTHONPATH=tests $(BIN)/python -m false_alarms --runs $(RUNS) $(if $(SEED),--seed $(SEED))
 
-# Who holds the locks that name no holder, by library and level of optimisation (docs/sampling.md), and
-# CHECKS of healthy programs with such locks: a deadlock there is a false alarm. The tests run a few.
+# Who holds the locks that name no holder, by library and level of optimisation (docs/sampling.md), the
+# time to find deadlocks over them, and CHECKS of healthy programs with such locks: a deadlock there is a
+# false alarm. The tests run a few.
 CHECKS ?= 1000
 .PHONY: probable
 probable: setup
 	PYTHONPATH=tests $(BIN)/python -m probable
+	PYTHONPATH=tests $(BIN)/python -m probable.deadlocks
 	PYTHONPATH=tests $(BIN)/python -m probable.healthy --checks $(CHECKS)
 
 # Random changes to the code, one at a time: the unit tests must notice 90 of 100 (tests/mutants). PART is

@@ -10,11 +10,11 @@ import os
 import sys
 import tempfile
 import time
-import unittest
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+import pytest
 from support.targets import Compiler, Target
 
 from locktop.collector.sources.attach import attach
@@ -43,7 +43,7 @@ def _programs(compiler: Compiler) -> Iterator[tuple[str, Path]]:
         for level in LEVELS:
             try:
                 yield f"{library.name} {level}", program(library, level, compiler, "healthy")
-            except unittest.SkipTest as missing:
+            except pytest.skip.Exception as missing:
                 print(f"{library.name}: {missing}")
 
 

@@ -62,11 +62,8 @@ class _Answer(NamedTuple):
     site: int  # the return address in the frame that goes on to release the lock
 
 
-_NO_HOLDER = _Answer(holds=False, site=0)
-
-
 class _Likeness(NamedTuple):
-    """The signs by which threads of a pool are alike: if one does not hold the lock, none does."""
+    """The signs by which threads of a pool are alike: if one does not hold the lock, few do."""
 
     addresses: tuple[int, ...]  # the stack; () if it is not known
     #: The addresses on the stack that lead to the lock, each with its place.
@@ -231,34 +228,53 @@ class ProbableHolders:
         candidates = self._candidates(target, others, before, unwinder, until)
         if candidates is None:
             return None
-        holders = {}
+        holders: dict[int, int] = {}
         others_alike: set[_Likeness] = set()  # of threads that do not hold the lock
-        for question, moment, likeness in candidates:
-            answer = self._kept.answers.get(question) or before.answers.get(question)
-            if answer is None and likeness in others_alike:
-                answer = _NO_HOLDER
+        alike = []
+        for candidate in candidates:
+            answer = self._kept_answer(candidate.question, before)
+            if answer is None and candidate.likeness in others_alike:
+                alike.append(candidate)
+                continue
             if answer is None and time.thread_time() > until:
-                if likeness.references:
+                if candidate.likeness.references:
                     return None
                 continue
-            answer = answer or self._answer(question, moment, unwinder)
-            if answer is not None:
-                self._kept.answers[question] = answer
-                if answer.holds:
-                    holders[question.tid] = answer.site
-                elif likeness.addresses:
-                    others_alike.add(likeness)
+            answer = answer or self._answer(candidate, unwinder)
+            if answer is not None and answer.holds:
+                holders[candidate.question.tid] = answer.site
+            elif answer is not None and candidate.likeness.addresses:
+                others_alike.add(candidate.likeness)
+        if holders:
+            return holders
+        # Threads of a pool are seldom unlike in registers alone: half of the time is for them.
+        until = (time.thread_time() + until) / 2
+        for candidate in alike:
+            if time.thread_time() > until:
+                break
+            answer = self._answer(candidate, unwinder)
+            if answer is not None and answer.holds:
+                holders[candidate.question.tid] = answer.site
         return holders
 
-    def _answer(
-        self, question: _HoldQuestion, moment: ThreadMoment, unwinder: Unwinder
-    ) -> _Answer | None:
-        """Follow the frames of a thread; None if it has run meanwhile."""
+    def _kept_answer(self, question: _HoldQuestion, before: _Kept) -> _Answer | None:
+        """Return the answer of this scan or the one before, and keep it."""
+        answer = self._kept.answers.get(question) or before.answers.get(question)
+        if answer is not None:
+            self._kept.answers[question] = answer
+        return answer
+
+    def _answer(self, candidate: _Candidate, unwinder: Unwinder) -> _Answer | None:
+        """Follow the frames of a thread, and keep the answer; None if it has run meanwhile."""
+        question, moment, _ = candidate
         assert moment.call is not None
         first = unwinder.first_use(question.tid, moment.call, question.words)
         again = self._tasks.moments([question.tid]).get(question.tid)
         has_slept = again is not None and (again.counts, again.call) == (moment.counts, moment.call)
-        return _Answer(first[1], first[0]) if first is not None and has_slept else None
+        if first is None or not has_slept:
+            return None
+        answer = self._kept.answers[question] = _answer_of(first)
+        return answer
 
     def _running_holders(
         self, target: _Target, others: Mapping[int, ThreadMoment], unwinder: Unwinder

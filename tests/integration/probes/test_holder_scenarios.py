@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 
 import pytest
+from probable.deadlocks import check
 from probable.judge import judge
 from probable.programs import LIBRARIES, program
 from support.targets import Compiler, Target
@@ -15,10 +16,19 @@ _LIBRARIES = {library.name: library for library in LIBRARIES}
 #: The library, the level of optimisation, and scenarios.
 _CASES = {
     ("std", "-O0"): ("guard_in_box", "deadlock_of_three"),
-    ("std", "-O2"): ("onlookers_that_used_it", "onlookers_at_condition", "onlooker_with_drop_flag"),
+    ("std", "-O2"): (
+        "guard_in_box", "onlookers_that_used_it", "onlookers_at_condition",
+        "onlooker_with_drop_flag",
+    ),
+    ("parking_lot", "-O2"): ("one_of_many_locks", "recycled_address"),
+    ("openmp", "-O0"): ("guards_in_vector", "guard_moved_to_thread"),
+    ("openmp", "-O2"): ("holder_at_condition", "guard_in_shared_pointer"),
     ("futex", "-O0"): ("plain", "onlookers_that_used_it"),
-    ("semaphore", "-O2"): ("plain", "onlookers_that_used_it"),
-}
+    ("semaphore", "-O0"): ("static_lock",),
+    ("semaphore", "-O2"): (
+        "plain", "guard_on_heap", "onlookers_ended_leases", "onlookers_that_used_it"
+    ),
+}  # fmt: skip
 _SCANS = 10
 
 
@@ -27,6 +37,14 @@ def test_the_holder_is_named_and_no_other_thread(case: tuple[str, str], compiler
     path = program(_LIBRARIES[case[0]], case[1], compiler)
     verdicts = [judge(path, scenario) for scenario in _CASES[case]]
     assert [verdict.doubts for verdict in verdicts] == [()] * len(verdicts)
+
+
+@pytest.mark.parametrize("library", _LIBRARIES)
+def test_a_deadlock_of_locks_without_a_holder_is_possible(library: str, compiler: Compiler) -> None:
+    path = program(_LIBRARIES[library], "-O2", compiler)
+    for scenario in ("deadlock_of_two", "deadlock_of_three"):
+        result = check(path, scenario)
+        assert result.is_possible, result.text
 
 
 @pytest.mark.parametrize("library", ["std", "semaphore"])

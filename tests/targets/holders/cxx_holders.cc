@@ -466,6 +466,58 @@ void onlooker_dropped_early()
     say(tids);
 }
 
+struct Lease {
+    Lock *lock;
+    bool is_held = true;
+    explicit Lease(Lock *lock) : lock(lock)
+    {
+        take(*lock);
+    }
+    void end()
+    {
+        if (is_held)
+            give(*lock);
+        is_held = false;
+    }
+    ~Lease()
+    {
+        end();
+    }
+};
+
+__attribute__((noinline)) void end_lease(Lease &lease)
+{
+    lease.end();
+}
+
+// Onlookers have ended their guards on the heap, here or in a function.
+void onlookers_ended_leases()
+{
+    auto shared = std::make_shared<Shared>();
+    start([shared] {
+        auto lease = std::make_unique<Lease>(&shared->lock);
+        lease->end();
+        sleep_without_lock();
+        shared->value++;
+    });
+    onlookers.all(1);
+    start([shared] {
+        auto lease = std::make_unique<Lease>(&shared->lock);
+        end_lease(*lease);
+        sleep_without_lock();
+        shared->value++;
+    });
+    onlookers.all(2);
+    start([shared] {
+        auto lease = std::make_unique<Lease>(&shared->lock);
+        hold();
+        shared->value++;
+    });
+    auto tids = holders.all(1);
+    wait_for(shared);
+    say(tids);
+}
+
 // Onlookers used the lock before, in the frames in which they sleep now.
 void onlookers_that_used_it()
 {
@@ -500,10 +552,10 @@ void holder_at_condition()
         Guard guard(&shared->lock);
         std::mutex other;
         std::condition_variable condition;
-        bool is_ready = false;
+        std::atomic<bool> is_ready = false; // the compiler must not know that nobody sets it
         std::unique_lock<std::mutex> lock(other);
         holders.add();
-        condition.wait(lock, [&is_ready] { return is_ready; });
+        condition.wait(lock, [&is_ready] { return is_ready.load(); });
         shared->value++;
     });
 }
@@ -704,6 +756,7 @@ const std::pair<const char *, void (*)()> SCENARIOS[] = {
     SCENARIO(one_of_many_locks),
     SCENARIO(optional_guard),
     SCENARIO(onlooker_dropped_early),
+    SCENARIO(onlookers_ended_leases),
     SCENARIO(onlookers_that_used_it),
     SCENARIO(holder_at_condition),
     SCENARIO(idle_pool),

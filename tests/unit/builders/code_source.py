@@ -17,6 +17,7 @@ class CodeSource:
     """Functions that call each other by these names; those without a text return at once."""
 
     def __init__(self, directory: Path, *texts: str) -> None:
+        self.libc_functions: set[int] = set()
         texts = (*texts, *["ret"] * (len(STARTS) - len(texts)))
         lines = [
             f".org {start:#x}, 0xcc; f{index}: {text}"
@@ -39,6 +40,10 @@ class CodeSource:
     def target(self, call: Instruction) -> int:
         """Return the target of a direct call."""
         return call.near_branch_target if call.flow_control is FlowControl.CALL else 0
+
+    def is_libc(self, address: int) -> bool:
+        """Return whether a test says that the C library has the function."""
+        return address in self.libc_functions
 
     def destination(self, address: int) -> int:
         """Return the address: there is no linkage table."""

@@ -24,11 +24,13 @@ from locktop.collector.symbols.unwind.x86_64.machine_steps import is_taken, step
 
 #: Instructions that one frame may take; some 10 us each.
 _MAX_STEPS = 6000
-_MAX_CALL_STEPS = 1500  # of a call that is not for the lock alone
-#: Calls within calls: a guard is dropped eight calls deep in a program without optimisation.
-_MAX_DEPTH = 12
+_MAX_CALL_STEPS = 3000  # of a call that is not for the lock alone
+#: Calls within calls: std::make_shared takes a lock 17 calls deep without optimisation.
+_MAX_DEPTH = 20
 _MAX_ROUNDS = 64  # of a loop whose branches are all known
 _MAX_SLEEPS = 4  # system calls on the way
+#: The system call of a thread that releases a lock (linux/futex.h).
+_FUTEX, _FUTEX_COMMAND, _WAKE = 202, 0x7F, 1
 #: The ways that no known branch takes, and the calls within calls in which they are kept.
 _MAX_OTHER_WAYS, _MAX_OTHER_DEPTH = 32, 1
 _MAX_TABLE = 256  # targets of a jump
@@ -47,6 +49,12 @@ class _Way(Struct):
     ip: int
     state: MachineState
     is_certain: bool  # all branches up to here were known
+    #: a call that got the lock could not be followed: the lock may have been taken in it
+    is_doubtful: bool = False
+
+    def fork(self, ip: int) -> _Way:
+        """Return another way that goes on at an address, for a branch that is not known."""
+        return _Way(ip, self.state.copy(), is_certain=False, is_doubtful=self.is_doubtful)
 
 
 class SearchOutcome(Struct):
@@ -60,7 +68,11 @@ class SearchOutcome(Struct):
 class CodeSearch:
     """The ways from one place in the code."""
 
-    def __init__(self, finder: FunctionSource, words: SoughtLock, read: Read) -> None:
+    def __init__(
+        self, finder: FunctionSource, words: SoughtLock, read: Read, until: int = 0
+    ) -> None:
+        """``until``: the return address of a call of the first function, where its ways end."""
+        self._until = until
         self._finder = finder
         self._words = words
         self._read = read
@@ -75,13 +87,20 @@ class CodeSearch:
 
     # ---- what the ways of a function share ----
 
+    def is_over(self, instruction: Instruction, depth: int) -> bool:
+        """Return whether the ways end before an instruction."""
+        return not depth and instruction.next_ip == self._until
+
     def may_step(self) -> bool:
         """Count an instruction; return whether it may still be followed."""
         self._steps += 1
         return self._steps <= self._limit
 
-    def may_sleep(self) -> bool:
+    def may_sleep(self, state: MachineState) -> bool:
         """Count a system call; return whether a way may go on: else a loop waits for something."""
+        operation = state.register(Register.RSI)
+        if state.register(Register.RAX) == _FUTEX and (operation or 0) & _FUTEX_COMMAND == _WAKE:
+            return True
         self._sleeps += 1
         return self._sleeps <= _MAX_SLEEPS
 
@@ -139,10 +158,12 @@ class CodeSearch:
         Returns:
             Where it leads; None if it does not get the lock, or is not followed.
         """
-        if not target or depth >= _MAX_DEPTH or target in self._lost:
+        if not target:
             return None
-        if not is_of_lock and not self._gets_lock(state) and not self._names_lock(target):
+        if not is_of_lock and not self._gets_lock(state, target) and not self._names_lock(target):
             return None
+        if depth >= _MAX_DEPTH or target in self._lost:
+            return SearchOutcome(is_lost=True)
         is_argument, limit = self.is_argument(state), self._limit
         if not is_argument and not is_of_lock:
             self._limit = min(limit, self._steps + _MAX_CALL_STEPS)
@@ -153,6 +174,10 @@ class CodeSearch:
         if is_argument and outcome.end is None and not outcome.uses and not outcome.is_lost:
             outcome.uses = self._words.take  # the function waits for the lock
         return outcome
+
+    def doubted(self, use: NextUse) -> NextUse:
+        """Return a use of which it is not known whether it is the first one."""
+        return NextUse(writes=True) if self._words.is_released(use) else use
 
     def is_argument(self, state: MachineState) -> bool:
         """Return whether an argument is the lock itself."""
@@ -166,14 +191,20 @@ class CodeSearch:
         address &= ~_FLAGS
         return any(0 <= word - address < _OBJECT_SIZE for word in self._words.addresses)
 
-    def _gets_lock(self, state: MachineState) -> bool:
-        """Return whether an argument is the lock, or leads to a reference to it."""
+    def _gets_lock(self, state: MachineState, target: int) -> bool:
+        """Return whether an argument is the lock, or leads to a reference to it.
+
+        The C library does not look behind such references: free() releases no lock.
+        """
+        is_libc = self._finder.is_libc(target)
         for register in _ARGUMENTS:
             value = state.register(register)
             if value is None or value < _LOW:
                 continue
             if self._is_object(value):
                 return True
+            if is_libc:
+                continue
             for offset in range(0, _ARGUMENT_SIZE, _WORD):
                 reference = state.load(value + offset, _WORD, self._read)
                 if reference is None or reference < _LOW:
@@ -239,14 +270,16 @@ class _FunctionSearch:
             instruction = self._instruction(way, before)
             if instruction is None:
                 return
+            if search.is_over(instruction, self._depth):
+                return
             if not search.may_step():
                 outcome.is_lost = True
                 return
-            if instruction.mnemonic == Mnemonic.SYSCALL and not search.may_sleep():
+            if instruction.mnemonic == Mnemonic.SYSCALL and not search.may_sleep(way.state):
                 return
             use = search.use(instruction, way.state)
             if use:
-                outcome.uses |= use
+                self._add_use(use, way)
                 return
             if instruction.flow_control is FlowControl.RETURN:
                 self._end(way.state)
@@ -288,7 +321,7 @@ class _FunctionSearch:
             if self._search.function(target).may_return:
                 self._end(way.state)
             return
-        outcome.uses |= callee.uses
+        self._add_use(callee.uses, way)
         outcome.is_lost |= callee.is_lost
         if callee.end is not None:
             self._end(callee.end)
@@ -299,11 +332,14 @@ class _FunctionSearch:
         else:
             self._joined.append(state)
 
+    def _add_use(self, use: NextUse, way: _Way) -> None:
+        self._outcome.uses |= self._search.doubted(use) if way.is_doubtful else use
+
     def _next_ip(self, instruction: Instruction, way: _Way) -> int:
         """Go on behind an instruction; return 0 if the way ends."""
         flow, after = instruction.flow_control, instruction.next_ip
         if flow in CALLS:
-            return after if self._call(instruction, way.state) else 0
+            return after if self._call(instruction, way) else 0
         if flow is FlowControl.CONDITIONAL_BRANCH:
             return self._branch(instruction, way)
         if flow is FlowControl.UNCONDITIONAL_BRANCH:
@@ -320,10 +356,9 @@ class _FunctionSearch:
         taken = is_taken(instruction, way.state)
         if taken is None:
             way.is_certain = False
-            self._ways.append(_Way(target, way.state.copy(), is_certain=False))
+            self._ways.append(way.fork(target))
         elif self._keeps_other(instruction):
-            other = after if taken else target
-            self._others.append(_Way(other, way.state.copy(), is_certain=False))
+            self._others.append(way.fork(after if taken else target))
         return target if taken else after
 
     def _keeps_other(self, branch: Instruction) -> bool:
@@ -336,11 +371,12 @@ class _FunctionSearch:
             return target
         targets = self._search.table(instruction, way.state)
         self._outcome.is_lost |= not targets
-        self._ways += [_Way(ip, way.state.copy(), is_certain=False) for ip in targets]
+        self._ways += [way.fork(ip) for ip in targets]
         return 0
 
-    def _call(self, call: Instruction, state: MachineState) -> bool:
+    def _call(self, call: Instruction, way: _Way) -> bool:
         """Follow a call; return whether the way goes on behind it."""
+        state = way.state
         target = self._search.target(call, state)
         inner = state.copy()
         inner.push_return()
@@ -349,14 +385,15 @@ class _FunctionSearch:
         if callee is None:
             state.forget_after_call(None)
             return not target or self._search.function(target).may_return
-        self._outcome.uses |= callee.uses
+        self._add_use(callee.uses, way)
+        self._outcome.is_lost |= callee.is_lost
+        way.is_doubtful |= callee.is_lost
         if callee.end is not None:
             state.memory = callee.end.memory
         state.forget_after_call(callee.end)
         if callee.end is not None:
             return True
         # Of a function that gets the lock alone nothing is known: it may take the lock.
-        self._outcome.is_lost |= callee.is_lost
         return callee.is_lost and not callee.uses and not is_argument
 
 

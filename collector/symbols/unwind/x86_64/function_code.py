@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from functools import cached_property
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from iced_x86 import FlowControl, Instruction, Mnemonic, OpKind, Register, RegisterExt
 from msgspec import Struct
@@ -35,6 +35,14 @@ class Definition(Struct, frozen=True):
 FROM_CALLER = Definition()
 
 
+class CallResult(NamedTuple):
+    """The calls whose result a register has, and what was added to it."""
+
+    calls: frozenset[int]  # their addresses
+    offset: int
+    is_sure: bool  # the register has nothing else on any way
+
+
 class FunctionCode:
     """The instructions of a function by their addresses."""
 
@@ -49,6 +57,8 @@ class FunctionCode:
         self.start = start
         self._is_at_end = is_at_end
         self.instructions = instructions
+        #: By instruction, register, and how many copies led there (allocated_objects.py).
+        self.call_results: dict[tuple[int, int, int], CallResult | None] = {}
         self._definitions: dict[tuple[int, int], tuple[Definition, ...]] = {}
 
     @cached_property
@@ -111,7 +121,7 @@ class FunctionCode:
             ip = ways.pop()
             if ip == self.start:
                 definitions.add(FROM_CALLER)
-            before = self._predecessors.get(ip, ())
+            before = self.predecessors.get(ip, ())
             if not before and ip != self.start:
                 if self.instructions[ip].mnemonic == Mnemonic.NOP:
                     continue
@@ -140,7 +150,7 @@ class FunctionCode:
         return None
 
     def _saves(self, instruction: Instruction, register: int) -> bool:
-        slot = _frame_slot(instruction)
+        slot = frame_slot(instruction)
         return (
             slot is not None
             and instruction.mnemonic == Mnemonic.MOV
@@ -154,7 +164,7 @@ class FunctionCode:
         """The registers that instructions store in each slot of the frame; 0 for other values."""
         sources: dict[tuple[int, int], set[int]] = {}
         for instruction in self.instructions.values():
-            slot = _frame_slot(instruction)
+            slot = frame_slot(instruction)
             if slot is not None:
                 is_copy = (
                     instruction.mnemonic == Mnemonic.MOV and instruction.op1_kind == OpKind.REGISTER
@@ -164,7 +174,7 @@ class FunctionCode:
         return sources
 
     @cached_property
-    def _predecessors(self) -> Mapping[int, list[int]]:
+    def predecessors(self) -> Mapping[int, list[int]]:
         """The instructions before each one, without padding and handlers of exceptions."""
         predecessors: dict[int, list[int]] = {}
         for ip in self._reachable:
@@ -207,6 +217,10 @@ class FunctionSource(Protocol):
         """Return the target of a call; 0 if the call does not give it."""
         ...
 
+    def is_libc(self, address: int) -> bool:
+        """Return whether the code at an address belongs to the C library."""
+        ...
+
     def destination(self, address: int) -> int:
         """Return the function to which a jump to an address leads."""
         ...
@@ -220,7 +234,7 @@ class FunctionSource(Protocol):
         ...
 
 
-def _frame_slot(instruction: Instruction) -> tuple[int, int] | None:
+def frame_slot(instruction: Instruction) -> tuple[int, int] | None:
     """Return the base and the displacement of the slot that an instruction writes."""
     if not instruction.op_count or instruction.op0_kind != OpKind.MEMORY:
         return None

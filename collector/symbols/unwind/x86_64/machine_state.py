@@ -22,6 +22,10 @@ KEPT_REGISTERS = frozenset({
     Register.RBX, Register.RBP, Register.RSP, Register.R12, Register.R13, Register.R14,
     Register.R15,
 })  # fmt: skip
+#: The registers of the first arguments of a function.
+ARGUMENTS = frozenset({
+    Register.RDI, Register.RSI, Register.RDX, Register.RCX, Register.R8, Register.R9,
+})  # fmt: skip
 #: Of CMPXCHG, by the bytes of the operand.
 ACCUMULATORS = {1: Register.AL, 2: Register.AX, 4: Register.EAX, 8: Register.RAX}
 #: Registers with the result of a function.
@@ -35,10 +39,23 @@ _WORD = 8
 #: The distance of a thread's id from fs in glibc (``tid`` of struct pthread in nptl/descr.h).
 _TID = 0x2D0
 
+#: The first byte of the addresses of objects of which no more is known: no process has such ones.
+_ALLOCATED, _ALLOCATED_SHIFT = 0x4C, 56
+
 #: Reads up to so many bytes at an address of the process.
 Read = Callable[[int, int], bytes]
 #: Returns the value of a register that a function keeps, from before; None: it is not known.
 PastValue = Callable[["RegisterNumber"], "int | None"]
+
+
+def allocated_address(number: int) -> int:
+    """Return the address that an object gets whose own is not known."""
+    return _ALLOCATED << _ALLOCATED_SHIFT | number << 32
+
+
+def is_allocated(value: int | None) -> bool:
+    """Return whether a value is, or counts from, an address of allocated_address()."""
+    return value is not None and value >> _ALLOCATED_SHIFT == _ALLOCATED
 
 
 class Flags(NamedTuple):
@@ -95,7 +112,7 @@ class MachineState:
         """Forget the results that another way to the same end has otherwise."""
         for address in self.memory.keys() | other.memory.keys():
             if self.memory.get(address) != other.memory.get(address):
-                self.memory[address] = None
+                self.store(address, 1, None)
         for register in _RESULTS:
             if self.registers.get(register) != other.registers.get(register):
                 self.forget(register)
@@ -144,7 +161,9 @@ class MachineState:
         size = RegisterExt.size(register)
         if value is None and full in self._low and self._low[full][0] >= size:
             value = self._low[full][1]
-        return None if value is None else value & (1 << 8 * size) - 1
+        if value is None or (size < _WORD and is_allocated(value)):
+            return None
+        return value & (1 << 8 * size) - 1
 
     def set_register(self, register: RegisterNumber, value: int | None) -> None:
         """Set a register, or a part of it; None: to a value that is not known."""
@@ -208,6 +227,11 @@ class MachineState:
             if address is not None:
                 return self.load(address, memory_size(instruction), read)
         return None
+
+    def number(self, instruction: Instruction, index: int, read: Read | None = None) -> int | None:
+        """Return the value of an operand that code calculates with; None if it is not known."""
+        value = self.operand(instruction, index, read)
+        return None if is_allocated(value) else value
 
     def load(self, address: int, size: int, read: Read) -> int | None:
         """Return the number at an address; None if it is not known."""

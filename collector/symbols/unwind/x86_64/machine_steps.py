@@ -23,6 +23,7 @@ from locktop.collector.symbols.unwind.x86_64.machine_state import (
     Flags,
     MachineState,
     Read,
+    is_allocated,
     memory_size,
 )
 
@@ -108,6 +109,17 @@ def _set_if(instruction: Instruction, state: MachineState, read: Read) -> None:
 
 def _load_address(instruction: Instruction, state: MachineState, read: Read) -> None:
     state.set_operand(instruction, 0, state.address(instruction))
+
+
+def _combine_bits(instruction: Instruction, state: MachineState, read: Read) -> None:
+    """PXOR and the like: a vector register combined with itself is 0."""
+    last = instruction.op_count - 1
+    is_same = (
+        instruction.op_kind(last) == OpKind.REGISTER
+        and instruction.op_kind(last - 1) == OpKind.REGISTER
+        and instruction.op_register(last) == instruction.op_register(last - 1)
+    )
+    state.set_operand(instruction, 0, 0 if is_same else None)
 
 
 def _push(instruction: Instruction, state: MachineState, read: Read) -> None:
@@ -203,7 +215,9 @@ def _calculate(instruction: Instruction, state: MachineState, read: Read) -> Non
         second = state.operand(instruction, 1, read)
     result = None
     state.flags = Flags()
-    if first is not None and second is not None:
+    if is_allocated(first) or is_allocated(second):
+        result = _calculate_address(instruction, state, first, second)
+    elif first is not None and second is not None:
         result = _ARITHMETIC[mnemonic](first, second) & (1 << 8 * size) - 1
         if mnemonic in (Mnemonic.CMP, Mnemonic.SUB):
             state.flags = _difference_flags(first, second, size)
@@ -215,9 +229,23 @@ def _calculate(instruction: Instruction, state: MachineState, read: Read) -> Non
         state.set_operand(instruction, 0, result)
 
 
+def _calculate_address(
+    instruction: Instruction, state: MachineState, first: int | None, second: int | None
+) -> int | None:
+    """Do the same with the address of an object of which only is known that it is not null."""
+    mnemonic = instruction.mnemonic
+    if (mnemonic == Mnemonic.CMP and 0 in (first, second)) or (
+        mnemonic == Mnemonic.TEST and first == second
+    ):
+        state.flags = Flags(zero=False)
+    if mnemonic != Mnemonic.ADD or first is None or second is None:
+        return None
+    return first + second & _MASK
+
+
 def _count(instruction: Instruction, state: MachineState, read: Read) -> None:
     """INC and DEC; the carry flag stays."""
-    value, size = state.operand(instruction, 0, read), state.size(instruction)
+    value, size = state.number(instruction, 0, read), state.size(instruction)
     carry = state.flags.carry
     state.flags = Flags(carry=carry)
     if value is not None:
@@ -230,7 +258,7 @@ def _count(instruction: Instruction, state: MachineState, read: Read) -> None:
 
 def _negate(instruction: Instruction, state: MachineState, read: Read) -> None:
     """NEG, and NOT, which leaves the flags as they are."""
-    value, size = state.operand(instruction, 0, read), state.size(instruction)
+    value, size = state.number(instruction, 0, read), state.size(instruction)
     mask = (1 << 8 * size) - 1
     if instruction.mnemonic == Mnemonic.NEG:
         state.flags = _difference_flags(0, value, size) if value is not None else Flags()
@@ -241,8 +269,8 @@ def _negate(instruction: Instruction, state: MachineState, read: Read) -> None:
 
 
 def _shift(instruction: Instruction, state: MachineState, read: Read) -> None:
-    value, size = state.operand(instruction, 0, read), state.size(instruction)
-    by = state.operand(instruction, 1) if instruction.op_count > 1 else 1
+    value, size = state.number(instruction, 0, read), state.size(instruction)
+    by = state.number(instruction, 1) if instruction.op_count > 1 else 1
     state.flags = Flags()
     if value is None or by is None:
         state.set_operand(instruction, 0, None)
@@ -266,7 +294,7 @@ def _multiply(instruction: Instruction, state: MachineState, read: Read) -> None
         state.forget(Register.RDX)
         return
     first, second = instruction.op_count - 2, instruction.op_count - 1
-    values = state.operand(instruction, first, read), state.operand(instruction, second, read)
+    values = state.number(instruction, first, read), state.number(instruction, second, read)
     size = RegisterExt.size(instruction.op0_register)
     is_known = values[0] is not None and values[1] is not None
     result = (values[0] or 0) * (values[1] or 0) & (1 << 8 * size) - 1
@@ -275,7 +303,7 @@ def _multiply(instruction: Instruction, state: MachineState, read: Read) -> None
 
 def _test_bit(instruction: Instruction, state: MachineState, read: Read) -> None:
     """BT, BTS, BTR and BTC."""
-    value, bit = state.operand(instruction, 0, read), state.operand(instruction, 1)
+    value, bit = state.number(instruction, 0, read), state.number(instruction, 1)
     state.flags = state.flags._replace(carry=None)
     result = None
     if value is not None and bit is not None:
@@ -310,7 +338,7 @@ def _exchange(instruction: Instruction, state: MachineState, read: Read) -> None
 
 def _compare_exchange(instruction: Instruction, state: MachineState, read: Read) -> None:
     size = state.size(instruction)
-    value, new = state.operand(instruction, 0, read), state.operand(instruction, 1)
+    value, new = state.number(instruction, 0, read), state.operand(instruction, 1)
     expected = state.register(ACCUMULATORS[size])
     if value is None or expected is None:
         state.flags = Flags()
@@ -392,6 +420,9 @@ _MOVES = (
     Mnemonic.VMOVAPS, Mnemonic.VMOVDQU, Mnemonic.VMOVDQA, Mnemonic.VMOVDQU64, Mnemonic.VMOVDQA64,
     Mnemonic.VMOVD, Mnemonic.LDDQU, Mnemonic.MOVNTDQ, Mnemonic.MOVNTI,
 )  # fmt: skip
+_VECTOR_XORS = (
+    Mnemonic.PXOR, Mnemonic.XORPS, Mnemonic.XORPD, Mnemonic.VPXOR, Mnemonic.VXORPS, Mnemonic.VXORPD,
+)  # fmt: skip
 _CONDITIONAL = {
     name: number
     for name, number in vars(Mnemonic).items()
@@ -404,6 +435,7 @@ _STEPS: dict[int, _Step] = {
     **dict.fromkeys((Mnemonic.MOVQ, Mnemonic.VMOVQ), _move_low_half),
     **dict.fromkeys((Mnemonic.MOVHPS, Mnemonic.MOVHPD, Mnemonic.PUNPCKLQDQ), _move_high_half),
     **dict.fromkeys((Mnemonic.MOVSX, Mnemonic.MOVSXD), _move_signed),
+    **dict.fromkeys(_VECTOR_XORS, _combine_bits),
     Mnemonic.CDQE: _extend_accumulator,
     Mnemonic.LEA: _load_address,
     Mnemonic.PUSH: _push,

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from pathlib import PurePath
 
 from iced_x86 import Instruction
 
@@ -21,19 +22,17 @@ from locktop.collector.symbols.unwind.x86_64.call_target import call_target, jum
 from locktop.collector.symbols.unwind.x86_64.code_search import CodeSearch
 from locktop.collector.symbols.unwind.x86_64.function_code import FunctionCode
 from locktop.collector.symbols.unwind.x86_64.machine_state import (
+    ARGUMENTS,
     DWARF_REGISTERS,
     KEPT_REGISTERS,
     MachineState,
     Read,
 )
-from locktop.collector.symbols.unwind.x86_64.past_values import (
-    ARGUMENTS,
-    PastValues,
-    StackFrame,
-)
+from locktop.collector.symbols.unwind.x86_64.past_values import PastValues, StackFrame
 from locktop.collector.symbols.unwind.x86_64.static_guard import decoded
 
 _MAX_CODE = 1 << 15  # bytes of a function
+_LIBC = ("libc.so.", "libc-2.", "libpthread", "ld-musl")
 _MAX_TAKERS = 3  # frames behind the one that releases a lock
 _WORD, _PAGE = 8, 1 << 12
 _STACK_REGISTER = 7  # DWARF's number
@@ -79,18 +78,17 @@ class UseFinder:
             )
             for returns, registers in frames
         ]
-        read = _PageCache(read).read
-        past = PastValues(self, stack, read)
+        past = PastValues(self, stack, _PageCache(read).read)
         memory: dict[int, int | None] = {}  # what the frames before write
         for index, frame in enumerate(stack):
             kept = partial(past.kept_register, index)
             state = MachineState(dict(frame.registers), memory, kept, tid=tid)
-            outcome = CodeSearch(self, words, read).follow(frame.returns, state, 0)
+            outcome = CodeSearch(self, words, past.read).follow(frame.returns, state, 0)
             if outcome.uses:
                 # Code that releases the lock on some ways only has often released it before.
                 is_release = words.is_released(outcome.uses) and outcome.end is None
                 if is_release and words.needs_proof:
-                    is_release = self._has_taken(past, stack, index, words, read)
+                    is_release = self._has_taken(past, stack, index, words)
                 return frame.returns, is_release
             if outcome.end is None and not outcome.is_lost:
                 break  # the function does not return
@@ -103,7 +101,6 @@ class UseFinder:
         stack: Sequence[StackFrame],
         first: int,
         words: SoughtLock,
-        read: Read,
     ) -> bool:
         """Return whether a frame or one behind it has taken the lock before its call."""
         free = (1 if words.is_free_high else 0).to_bytes(_WORD, "little")
@@ -118,8 +115,9 @@ class UseFinder:
                 KEPT_REGISTERS | ARGUMENTS,
                 is_past=True,
             )
-            start = self.function(stack[index].returns - 1).start
-            uses = CodeSearch(self, words, read).follow(start, state, 0).uses
+            returns = stack[index].returns
+            start = self.function(returns - 1).start
+            uses = CodeSearch(self, words, past.read, until=returns).follow(start, state, 0).uses
             if uses:
                 return words.is_taken(uses)
         return False
@@ -146,6 +144,11 @@ class UseFinder:
     def target(self, call: Instruction) -> int:
         """Return the target of a call; 0 if the call does not give it."""
         return call_target(self._code, call.next_ip)
+
+    def is_libc(self, address: int) -> bool:
+        """Return whether the code at an address belongs to the C library."""
+        file = self._code.file(address)
+        return file is not None and PurePath(file[-1]).name.startswith(_LIBC)
 
     def destination(self, address: int) -> int:
         """Return the function to which a jump to an address leads."""

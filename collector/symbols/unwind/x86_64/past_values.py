@@ -11,25 +11,32 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from iced_x86 import Instruction, Mnemonic, OpKind, Register, RegisterExt
+from iced_x86 import FlowControl, Instruction, Mnemonic, OpKind, Register, RegisterExt
 
+from locktop.collector.symbols.unwind.x86_64.allocated_objects import AllocatedObject, call_result
+from locktop.collector.symbols.unwind.x86_64.frame_offset import written_registers
 from locktop.collector.symbols.unwind.x86_64.function_code import (
     CALLS,
     FROM_CALLER,
     Definition,
     FunctionSource,
 )
-from locktop.collector.symbols.unwind.x86_64.machine_state import KEPT_REGISTERS, Read
+from locktop.collector.symbols.unwind.x86_64.machine_state import (
+    ARGUMENTS,
+    KEPT_REGISTERS,
+    Read,
+    allocated_address,
+    is_allocated,
+)
 
 if TYPE_CHECKING:
     from iced_x86._iced_x86_py import Register as RegisterNumber
 
-ARGUMENTS = frozenset({
-    Register.RDI, Register.RSI, Register.RDX, Register.RCX, Register.R8, Register.R9,
-})  # fmt: skip
 _RESULTS = frozenset({Register.RAX, Register.RDX})
+_MAX_STRAIGHT = 64  # instructions without a branch
 _MAX_DEPTH = 24  # definitions that lead to each other
 _WORD = 8
+_MAX_OBJECT = 1 << 16  # bytes of an object at an unknown address
 _MASK = (1 << 64) - 1
 
 
@@ -55,6 +62,17 @@ class PastValues:
         self._code = code
         self._frames = frames
         self._read = read
+        #: by the frame and the calls that returned the object
+        self._objects: dict[tuple[int, frozenset[int]], tuple[int, AllocatedObject]] = {}
+
+    def read(self, address: int, size: int) -> bytes:
+        """Return up to so many bytes of the process, or of an object at an unknown address."""
+        if not is_allocated(address):
+            return self._read(address, size)
+        for begin, allocated in self._objects.values():
+            if 0 <= address - begin < _MAX_OBJECT:
+                return allocated.read(address - begin, size)
+        return b""
 
     def kept_register(self, index: int, register: RegisterNumber, depth: int = 0) -> int | None:
         """Return one of KEPT_REGISTERS at the return address of a frame; None: it is not known."""
@@ -65,7 +83,33 @@ class PastValues:
         if value is not None:
             return value
         call = self._call(index)
-        return None if call is None else self._value(_Run(index), call.ip, register, depth)
+        if call is None:
+            return None
+        value = self._value(_Run(index), call.ip, register, depth)
+        return self._object_address(index, call.ip, register) if value is None else value
+
+    def _object_address(self, index: int, site: int, register: RegisterNumber) -> int | None:
+        """Return an address for an object that a register has at the call of a frame.
+
+        Returns:
+            The real address if the frame has a copy. None if nothing of the object is known.
+        """
+        code = self._code.function(site)
+        source = call_result(code, site, register)
+        if source is None or not source.is_sure:
+            return None
+        key = index, source.calls
+        if key not in self._objects:
+            allocated = AllocatedObject(
+                code, source.calls, site, lambda write: self._source(_Run(index), write, 0)
+            )
+            self._objects[key] = allocated_address(len(self._objects) + 1), allocated
+        begin, allocated = self._objects[key]
+        if allocated.saves is not None:
+            save, offset = allocated.saves
+            saved = self._load(_Run(index), save, 0)
+            return None if saved is None else saved - offset + source.offset & _MASK
+        return begin + source.offset if allocated.is_known else None
 
     def entry_register(self, index: int, register: RegisterNumber) -> int | None:
         """Return a register with which the function of a frame began; None: it is not known."""
@@ -90,6 +134,9 @@ class PastValues:
             return None
         if register == Register.RSP:
             return self._stack_pointer(run, ip)
+        value = self._frames[run.frame].registers.get(register) if not run.calls else None
+        if value is not None and self._lasts(run.frame, ip, register):
+            return value
         value = None
         for definition in self._code.function(ip).definitions(ip, register):
             defined = self._definition_value(run, definition, register, depth + 1)
@@ -97,6 +144,25 @@ class PastValues:
                 return None
             value = defined
         return value
+
+    def _lasts(self, index: int, ip: int, register: RegisterNumber) -> bool:
+        """Return whether a register keeps its value from an instruction to the call of its frame.
+
+        The instruction must lead to the call without a branch.
+        """
+        code, returns = self._code.function(ip), self._frames[index].returns
+        for _ in range(_MAX_STRAIGHT):
+            instruction = code.instructions.get(ip)
+            if instruction is None:
+                return False
+            ip = instruction.next_ip
+            if ip == returns:
+                return register in KEPT_REGISTERS
+            is_call = instruction.flow_control in CALLS
+            is_straight = is_call or instruction.flow_control is FlowControl.NEXT
+            if not is_straight or (not is_call and register in written_registers(instruction)):
+                return False
+        return False
 
     def _stack_pointer(self, run: _Run, ip: int) -> int | None:
         if run.calls:
@@ -123,9 +189,10 @@ class PastValues:
         if handler is None or not is_whole or instruction.op0_kind != OpKind.REGISTER:
             return None
         value = handler(self, run, instruction, depth)
-        if value is None:
+        size = RegisterExt.size(instruction.op0_register)
+        if value is None or (size < _WORD and is_allocated(value)):
             return None
-        return value & (1 << 8 * RegisterExt.size(instruction.op0_register)) - 1
+        return value & (1 << 8 * size) - 1
 
     def _result(
         self, run: _Run, call: Instruction, register: RegisterNumber, depth: int
@@ -184,7 +251,7 @@ class PastValues:
 
     def _load(self, run: _Run, instruction: Instruction, depth: int) -> int | None:
         address = self._address(run, instruction, depth)
-        data = b"" if address is None else self._read(address, _WORD)
+        data = b"" if address is None else self.read(address, _WORD)
         return int.from_bytes(data, "little") if len(data) == _WORD else None
 
     def _source(self, run: _Run, instruction: Instruction, depth: int) -> int | None:
@@ -211,7 +278,8 @@ class PastValues:
             return 0 if is_register and instruction.op1_register == register else None
         first = self._value(run, instruction.ip, RegisterExt.full_register(register), depth)
         second = self._source(run, instruction, depth) if first is not None else None
-        if first is None or second is None:
+        is_sum = instruction.mnemonic == Mnemonic.ADD
+        if first is None or second is None or (is_allocated(first) and not is_sum):
             return None
         return _ARITHMETIC[instruction.mnemonic](first, second) & _MASK
 

@@ -17,6 +17,10 @@ SP = 0x18000
 #: By address: the words of memory. The lock is held.
 MEMORY = {LOCK: 1, GUARD: LOCK, BOX: GUARD, BOX + 8: STARTS[1], SP: 0}
 LOWERS, RAISES, NOTHING = NextUse(lowers=True), NextUse(raises=True), NextUse()
+DOUBTED = NextUse(writes=True)
+#: A system call for another futex: rsi is the operation.
+FUTEX_CALL = "mov $202, %eax; mov ${}, %esi; syscall; "
+WAKE, WAIT = FUTEX_CALL.format(129), FUTEX_CALL.format(128)
 UNLOCK = "lock decl (%rdi); ret"
 LOCK_IT = "xor %eax, %eax; mov $1, %ecx; lock cmpxchg %ecx, (%rdi); ret"
 #: The text of a function, that of the function f1, and what the first does. At its begin rbx
@@ -62,6 +66,19 @@ USES: dict[tuple[str, str], NextUse] = {
         "mov %r12, %rdi; call f1; movl $0, (%rbx); ret",
         "cmpl $0, 32(%rdi); jne 1f; ud2; 1: ret",
     ): LOWERS,
+    ("mov %r12, %rdi; call f1; movl $0, (%rbx); ret", "jmp *%r13"): DOUBTED,
+    (
+        "mov %r12, %rdi; call f1; movl $0, (%rbx); ret",
+        "test %edx, %edx; je 1f; jmp *%r13; 1: ret",
+    ): DOUBTED,
+    ("mov %r12, %rdi; call f1; movl $2, (%rbx); ret", "jmp *%r13"): RAISES,
+    (WAKE * 5 + "movl $0, (%rbx); ret", ""): LOWERS,
+    (WAIT * 5 + "movl $0, (%rbx); ret", ""): NOTHING,
+    (
+        "pxor %xmm0, %xmm0; movups %xmm0, (%rsp); cmpl $0, (%rsp); je 1f; movl $2, (%rbx); ret;"
+        " 1: movl $0, (%rbx); ret",
+        "",
+    ): LOWERS,
 }
 
 
@@ -82,6 +99,24 @@ def test_all_ways_are_followed_to_the_lock(texts: tuple[str, str], tmp_path: Pat
     )
     search = CodeSearch(source, SoughtLock(frozenset({LOCK})), read)
     assert search.follow(STARTS[0], state, 0).uses == USES[texts]
+
+
+def test_libc_does_not_follow_references(tmp_path: Path) -> None:
+    frees = "mov %r12, %rdi; call f1; movl $2, (%rbx); ret"
+    source = CodeSource(tmp_path, frees, "mov (%rdi), %rdi; mov (%rdi), %rdi; " + UNLOCK)
+    for source.libc_functions, use in ({STARTS[1]}, RAISES), (set(), LOWERS):
+        state = MachineState({Register.RBX: LOCK, Register.R12: BOX, Register.RSP: SP}, {})
+        search = CodeSearch(source, SoughtLock(frozenset({LOCK})), read)
+        assert search.follow(STARTS[0], state, 0).uses == use
+
+
+def test_ways_end_at_the_call_that_a_frame_is_in(tmp_path: Path) -> None:
+    """A thread that takes the lock behind its call has not taken it yet."""
+    source = CodeSource(tmp_path, "call f1; movl $1, (%rbx); ret")
+    returns = next(iter(source.function(STARTS[0]).instructions.values())).next_ip
+    state = MachineState({Register.RBX: LOCK, Register.RSP: SP}, {})
+    search = CodeSearch(source, SoughtLock(frozenset({LOCK})), read, until=returns)
+    assert search.follow(STARTS[0], state, 0).uses == NOTHING
 
 
 def test_a_way_without_a_release_leads_to_the_end(tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ from locktop.collector.symbols.unwind.x86_64.past_values import PastValues, Stac
 SLOT = 0x7010  # 16 bytes above the stack pointer of the inner frame
 SP, OUTER_SP = 0x7000, 0x7008
 #: Code before the call of the inner function, and rbx at the call. At the call of that function rdi
-#: was 0x4000 and r12 was 0x5000; the word at 0x4008 is 0x9000, and that in SLOT is 0xa000.
+#: was 0x4000 and r12 was 0x5000; the word at 0x4008 is 0x9000, and that in SLOT is 0xa000. The
+#: inner function has saved r13, which was 0x6000.
 VALUES: dict[str, int | None] = {
     "mov %rdi, %rbx": 0x4000,
     "mov 8(%rdi), %rbx": 0x9000,
@@ -29,6 +30,9 @@ VALUES: dict[str, int | None] = {
     "test %eax, %eax; je 1f; mov %rdi, %rbx; jmp 2f; 1: lea (%rdi), %rbx; 2:": 0x4000,
     "1: add $8, %rbx; dec %eax; jne 1b": None,
     "call f2; mov %rax, %rbx": 0x4018,
+    "mov %r13, %rbx": 0x6000,
+    "mov %r13, %rbx; mov %rcx, %r13": None,
+    "mov %r13, %rbx; jmp 1f; 1: mov %rcx, %r13": None,
 }
 AFTER = "; call f3; mov %rbx, %rdi; ret"
 OUTER = "mov $0x4000, %edi; call f0; ret"
@@ -44,7 +48,10 @@ def read(address: int, size: int) -> bytes:
 def test_a_register_is_derived_from_the_code_before(before: str, tmp_path: Path) -> None:
     source = CodeSource(tmp_path, before + AFTER, OUTER, RETURNS_ARGUMENT)
     frames = [
-        StackFrame(_behind_call(source, STARTS[0], STARTS[3]), {Register.RSP: SP}),
+        StackFrame(
+            _behind_call(source, STARTS[0], STARTS[3]),
+            {Register.RSP: SP, Register.R13: 0x6000},
+        ),
         StackFrame(
             _behind_call(source, STARTS[1], STARTS[0]),
             {Register.RSP: OUTER_SP, Register.R12: 0x5000},
