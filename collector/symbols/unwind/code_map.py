@@ -165,11 +165,11 @@ class CodeMap:
         try:
             table, bias = self._table(mapping)
             name = table.linked_names.get(slot - bias)
-            return self._function_named(name) if name is not None else 0
+            return self.function_named(name) if name is not None else 0
         except (StackCut, ValueError):
             return 0
 
-    def _function_named(self, name: str) -> int:
+    def function_named(self, name: str) -> int:
         """Return the function of that name in the first file that has it; 0 if none has it."""
         for mapping in self._space.mappings:
             if mapping.executable and mapping.is_file:

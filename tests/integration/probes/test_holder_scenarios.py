@@ -22,7 +22,7 @@ _CASES = {
     ),
     ("parking_lot", "-O2"): ("one_of_many_locks", "recycled_address"),
     ("openmp", "-O0"): ("guards_in_vector", "guard_moved_to_thread"),
-    ("openmp", "-O2"): ("holder_at_condition", "guard_in_shared_pointer"),
+    ("openmp", "-O2"): ("holder_at_condition", "guard_in_shared_pointer", "onlooker_with_context"),
     ("futex", "-O0"): ("plain", "onlookers_that_used_it"),
     ("semaphore", "-O0"): ("static_lock",),
     ("semaphore", "-O2"): (

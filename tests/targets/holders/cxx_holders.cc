@@ -518,6 +518,47 @@ void onlookers_ended_leases()
     say(tids);
 }
 
+struct Context {
+    Lock *held = nullptr;
+};
+
+thread_local Context thread_context;
+
+__attribute__((noipa)) Context *context()
+{
+    return &thread_context;
+}
+
+__attribute__((noinline)) void release_and_sleep()
+{
+    give(*context()->held);
+    context()->held = nullptr;
+    sleep_without_lock();
+}
+
+// The onlooker has released the lock in a function that finds its context by itself.
+void onlooker_with_context()
+{
+    auto shared = std::make_shared<Shared>();
+    start([shared] {
+        Context *mine = context();
+        mine->held = &shared->lock;
+        take(shared->lock);
+        release_and_sleep();
+        if (mine->held)
+            give(*mine->held);
+    });
+    onlookers.all(1);
+    start([shared] {
+        Guard guard(&shared->lock);
+        hold();
+        shared->value++;
+    });
+    auto tids = holders.all(1);
+    wait_for(shared);
+    say(tids);
+}
+
 // Onlookers used the lock before, in the frames in which they sleep now.
 void onlookers_that_used_it()
 {
@@ -757,6 +798,7 @@ const std::pair<const char *, void (*)()> SCENARIOS[] = {
     SCENARIO(optional_guard),
     SCENARIO(onlooker_dropped_early),
     SCENARIO(onlookers_ended_leases),
+    SCENARIO(onlooker_with_context),
     SCENARIO(onlookers_that_used_it),
     SCENARIO(holder_at_condition),
     SCENARIO(idle_pool),

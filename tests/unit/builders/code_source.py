@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from iced_x86 import Decoder, FlowControl, Instruction
+from iced_x86 import Decoder, FlowControl, Instruction, Register
 from unit.builders.elf_program import assembled
 
 from locktop.collector.symbols.unwind.x86_64.function_code import FunctionCode
@@ -40,6 +40,10 @@ class CodeSource:
     def target(self, call: Instruction) -> int:
         """Return the target of a direct call."""
         return call.near_branch_target if call.flow_control is FlowControl.CALL else 0
+
+    def allocates(self, call: Instruction) -> bool:
+        """Return whether the call is an indirect one: in tests these allocate, but not by rdx."""
+        return not self.target(call) and call.op0_register != Register.RDX
 
     def is_libc(self, address: int) -> bool:
         """Return whether a test says that the C library has the function."""

@@ -3,7 +3,8 @@
 A guard on the heap is where operator new() said, and the only copy of its address may be in a
 register that the kernel does not give. The code between that call and the sleep tells what it
 wrote there. So the object gets an address that no process has, and its bytes are those that
-reach the sleep on all ways. Nothing is said if the address went elsewhere: others may write there.
+reach the sleep on all ways. Nothing is said if the address went elsewhere, or if the call did not
+allocate: others may write there.
 """
 
 from __future__ import annotations
@@ -109,7 +110,13 @@ class AllocatedObject:
     """An object as it is when a frame makes its call."""
 
     def __init__(
-        self, code: FunctionCode, calls: frozenset[int], site: int, source: SourceValue
+        self,
+        code: FunctionCode,
+        calls: frozenset[int],
+        site: int,
+        source: SourceValue,
+        *,
+        is_new: bool,
     ) -> None:
         """Begin an object.
 
@@ -118,11 +125,13 @@ class AllocatedObject:
             calls: the addresses of the calls that may have returned the object.
             site: the address of the call that the frame is in.
             source: the values of the instructions' operands.
+            is_new: The calls allocate. Other objects may be known to other code.
         """
         self._code = code
         self._calls = calls
         self._site = site
         self._source = source
+        self._is_new = is_new
         self._values: dict[int, int | None] = {}  # by the address of the writing instruction
 
     def read(self, offset: int, size: int) -> bytes:
@@ -166,7 +175,7 @@ class AllocatedObject:
     def is_known(self) -> bool:
         """Whether the code has written to the object, and its address went nowhere else."""
         between = self._between
-        if not between:
+        if not between or not self._is_new:
             return False
         instructions = [self._code.instructions[ip] for ip in (*between, self._site)]
         return bool(self._writes) and not any(map(self._lets_escape, instructions))

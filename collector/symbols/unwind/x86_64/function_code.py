@@ -221,6 +221,10 @@ class FunctionSource(Protocol):
         """Return whether the code at an address belongs to the C library."""
         ...
 
+    def allocates(self, call: Instruction) -> bool:
+        """Return whether a call returns a new object, which no other code knows yet."""
+        ...
+
     def destination(self, address: int) -> int:
         """Return the function to which a jump to an address leads."""
         ...

@@ -10,17 +10,17 @@ lock, or where the frame ends.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import PurePath
 
-from iced_x86 import Instruction
+from iced_x86 import FlowControl, Instruction, Mnemonic, Register
 
 from locktop.collector.symbols.unwind.code_map import CodeMap
 from locktop.collector.symbols.unwind.first_use import SoughtLock
 from locktop.collector.symbols.unwind.stack_memory import StackCut
 from locktop.collector.symbols.unwind.x86_64.call_target import call_target, jump_target
 from locktop.collector.symbols.unwind.x86_64.code_search import CodeSearch
-from locktop.collector.symbols.unwind.x86_64.function_code import FunctionCode
+from locktop.collector.symbols.unwind.x86_64.function_code import CALLS, FunctionCode
 from locktop.collector.symbols.unwind.x86_64.machine_state import (
     ARGUMENTS,
     DWARF_REGISTERS,
@@ -33,6 +33,11 @@ from locktop.collector.symbols.unwind.x86_64.static_guard import decoded
 
 _MAX_CODE = 1 << 15  # bytes of a function
 _LIBC = ("libc.so.", "libc-2.", "libpthread", "ld-musl")
+#: Functions that return a new object, and how deep functions around them may be.
+_ALLOCATORS = ("malloc", "calloc", "aligned_alloc", "_Znwm", "_Znam")
+_MAX_WRAPPERS, _MAX_WRAPPER_CODE = 3, 64
+_CALLS_AND_JUMPS = CALLS | {FlowControl.UNCONDITIONAL_BRANCH, FlowControl.INDIRECT_BRANCH}
+_SEGMENTS = (Register.FS, Register.GS)
 _MAX_TAKERS = 3  # frames behind the one that releases a lock
 _WORD, _PAGE = 8, 1 << 12
 _STACK_REGISTER = 7  # DWARF's number
@@ -149,6 +154,42 @@ class UseFinder:
         """Return whether the code at an address belongs to the C library."""
         file = self._code.file(address)
         return file is not None and PurePath(file[-1]).name.startswith(_LIBC)
+
+    def allocates(self, call: Instruction) -> bool:
+        """Return whether a call returns a new object, which no other code knows yet."""
+        return self._is_allocator(self.target(call), 0)
+
+    @cached_property
+    def _allocators(self) -> frozenset[int]:
+        return frozenset(map(self._code.function_named, _ALLOCATORS)) - {0}
+
+    def _is_allocator(self, address: int, depth: int) -> bool:
+        """Return whether a function is an allocator, or calls one and uses no static data."""
+        if address in self._allocators:
+            return True
+        instructions = self.function(address).instructions if address else {}
+        if depth >= _MAX_WRAPPERS or len(instructions) > _MAX_WRAPPER_CODE:
+            return False
+        targets = []
+        for instruction in instructions.values():
+            if instruction.flow_control in _CALLS_AND_JUMPS:
+                targets.append(self._outer_target(instruction, instructions))
+            elif instruction.memory_segment in _SEGMENTS or (
+                instruction.is_ip_rel_memory_operand and instruction.mnemonic != Mnemonic.LEA
+            ):
+                return False
+        return any(target and self._is_allocator(target, depth + 1) for target in targets)
+
+    def _outer_target(self, branch: Instruction, code: Mapping[int, Instruction]) -> int:
+        """Return the function that a call or jump leads to; 0 if none, or if it is not known."""
+        if branch.flow_control in CALLS:
+            return self.target(branch)
+        if branch.flow_control is FlowControl.UNCONDITIONAL_BRANCH:
+            target = branch.near_branch_target
+            return 0 if target in code else self.destination(target)
+        if not branch.is_ip_rel_memory_operand:
+            return 0
+        return int.from_bytes(self._code.read(branch.ip_rel_memory_address, _WORD), "little")
 
     def destination(self, address: int) -> int:
         """Return the function to which a jump to an address leads."""

@@ -101,7 +101,11 @@ class PastValues:
         key = index, source.calls
         if key not in self._objects:
             allocated = AllocatedObject(
-                code, source.calls, site, lambda write: self._source(_Run(index), write, 0)
+                code,
+                source.calls,
+                site,
+                lambda write: self._source(_Run(index), write, 0),
+                is_new=all(self._code.allocates(code.instructions[ip]) for ip in source.calls),
             )
             self._objects[key] = allocated_address(len(self._objects) + 1), allocated
         begin, allocated = self._objects[key]

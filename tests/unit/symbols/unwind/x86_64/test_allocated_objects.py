@@ -30,6 +30,7 @@ WORDS: dict[str, int | str | None] = {
     "1: " + NEW + "mov %r12, (%rax); mov %rax, %rbx; dec %ecx; jne 1b": LOCK,
     # the address goes where others may write to the object, or is no such one on some way
     NEW + "mov %rax, %rbx": None,
+    "call *%rdx; mov %r12, (%rax); mov %rax, %rbx": None,  # an object that others know
     NEW + "mov %r12, (%rax); mov %rax, %rbx; mov %rbx, %rdi; call *%rcx": None,
     NEW + "mov %r12, (%rax); mov %rax, %rbx; mov %rbx, (%r12)": None,
     NEW + "mov %r12, (%rax); mov %rax, %rbx; movq %rbx, %xmm0": None,
