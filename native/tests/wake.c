@@ -11,6 +11,7 @@
 #include "base/lock_key.h"
 #include "base/tls.h"
 #include "check.h"
+#include "records.h"
 #include "tables/lock_table.h"
 #include "waits.h"
 
@@ -108,6 +109,37 @@ static void wait_without_the_word_is_no_hold(struct lt_thread *t)
     CHECK_EQUAL(counters_find(t, key)->woken_at, 0);
 }
 
+/* Of a hold that began with a wait, and of one that did not. */
+static void wake_is_recorded(struct lt_thread *t)
+{
+    uint64_t key = key_of(LT_KIND_FUTEX, 6), unit = wait_unit();
+    struct waiting w = wait_lasting(t, key, 100 * unit);
+    wait_end_done(&w);
+    uint64_t got_at = w.start + 100 * unit, records = t->ring_head;
+    while (lt_now() <= got_at)
+        continue;
+    CHECK(wake_of(t, key));
+    CHECK_EQUAL(t->ring_head, records + 1);
+    struct record record = last_record(t);
+    CHECK_EQUAL(record.type, LT_RECORD_RELEASE);
+    CHECK_EQUAL(record.kind, LT_KIND_FUTEX);
+    CHECK_EQUAL(record.lock, lock_id(key, 0));
+    CHECK_EQUAL(record.start, got_at);
+    CHECK(record.hold && record.hold <= lt_now() - got_at);
+    CHECK_EQUAL(record.wait, 0);
+    uint64_t began = lt_now() - 1000 * unit;
+    blame_wait_begins(lock_find(key), began, true);
+    CHECK(wake_of(t, key));
+    CHECK_EQUAL(t->ring_head, records + 2);
+    record = last_record(t);
+    CHECK(record.start > began && record.start <= lt_now());
+    CHECK_EQUAL(record.hold, 0);
+    CHECK(record.stack);
+    blame_wait_ends_alone(lock_find(key), lt_now());
+    CHECK(!wake_of(t, key));
+    CHECK_EQUAL(t->ring_head, records + 2);
+}
+
 int main(void)
 {
     struct lt_thread *t = watched();
@@ -117,5 +149,6 @@ int main(void)
     waker_that_waited_is_charged_with_its_hold(t);
     refused_wait_is_no_hold(t);
     wait_without_the_word_is_no_hold(t);
+    wake_is_recorded(t);
     return 0;
 }

@@ -125,7 +125,7 @@ def _evidence(pid: int, drained: _Drained, sampling: ThreadSampling, at_end: Sna
     from_ns, to_ns = sampling.from_ns, sampling.to_ns
     drained.keep_enough(from_ns, to_ns)
     names = {thread.tid: thread.name for thread in at_end.threads}
-    records = drained.records(from_ns, to_ns)
+    records = [record for record in drained.records(from_ns, to_ns) if not record.is_release]
     still = open_records(at_end, scan_time_ns(at_end, time.time_ns()), records, to_ns)
     return Evidence(
         from_ns=from_ns,
@@ -317,7 +317,7 @@ def recorded(moments: Moments, from_ns: int, to_ns: int) -> tuple[Evidence, Snap
                 part_s = runnable * snapshot.interval_s
                 queued[thread.tid] = queued.get(thread.tid, 0.0) + part_s
     used_s = {thread.tid: thread.cpu_s for thread in first.threads}
-    records = moments.records(from_ns, to_ns)
+    records = [record for record in moments.records(from_ns, to_ns) if not record.is_release]
     still = open_records(last, to_ns, records, to_ns)
     signals = moments.signals(from_ns, to_ns) if isinstance(moments, HasSignals) else ()
     return (

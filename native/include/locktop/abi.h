@@ -478,7 +478,10 @@ enum lt_record {
     LT_RECORD_HOLD = 3,     /* an acquisition without a wait; `start` is when it was taken */
     LT_RECORD_MARK = 4,     /* a mark of the user, laid out differently, below */
     LT_RECORD_SIGNAL = 5,   /* a post of a semaphore, or a signal; has tid, lock and start alone */
-    LT_RECORD_BROADCAST = 6 /* the same for a broadcast */
+    LT_RECORD_BROADCAST = 6, /* the same for a broadcast */
+    /* A wake of the waiters of a futex, at `start` + `hold`, with its stack. `start` is when the
+     * thread's wait for the futex ended; `hold` is 0 if the thread had not waited for it. */
+    LT_RECORD_RELEASE = 7
 };
 
 /* LT_RECORD_MARK:

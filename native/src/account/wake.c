@@ -1,6 +1,7 @@
 /* Charges a thread that wakes the waiters of a futex. */
 #include "account/wake.h"
 
+#include "account/deferred_events.h"
 #include "account/hold.h"
 #include "base/clock.h"
 #include "stack/capture.h"
@@ -15,6 +16,7 @@ bool wake_begin(struct lt_thread *t, uint64_t key, struct wake *wake)
         return false;
     uint64_t now = lt_now();
     wake->lock = id;
+    wake->end = now;
     wake->due = blame_take(id, now, since, false);
     wake->hold = since && now > since ? now - since : 0;
     if (wake->counters)
@@ -22,15 +24,33 @@ bool wake_begin(struct lt_thread *t, uint64_t key, struct wake *wake)
     return true;
 }
 
+/* Without a known hold, the record says when the thread released the lock. `stack`: of the wake. */
+static void record_release(struct lt_thread *t, const struct wake *wake, uint32_t stack)
+{
+    struct lock_event event = {.type = LT_RECORD_RELEASE,
+                               .kind = LT_KIND_FUTEX,
+                               .lock = wake->lock,
+                               .stack = stack,
+                               .start = wake->end - wake->hold,
+                               .hold = wake->hold};
+    event_write(t, &event);
+}
+
 void wake_end(struct lt_thread *t, const struct wake *wake, const uintptr_t *frame)
 {
+    uint32_t stack = 0;
     if (t != lt_own.block)
         return; /* the process forked meanwhile: the block is the parent's */
     if (wake->hold)
         hold_add_contended(t, wake->counters, wake->hold);
-    if (!wake->due.ticks || !is_at_level(LT_LEVEL_CONTENDED))
+    if (!is_at_level(LT_LEVEL_CONTENDED))
         return;
-    uint32_t mode = thread_busy(t);
-    site_add(t, wake->lock | LT_SITE_BLAME, stack_capture(t, frame), wake->due.ticks);
-    thread_ready(t, mode);
+    if (wake->due.ticks) {
+        uint32_t mode = thread_busy(t);
+        stack = stack_capture(t, frame);
+        site_add(t, wake->lock | LT_SITE_BLAME, stack, wake->due.ticks);
+        thread_ready(t, mode);
+    }
+    if (wake->hold || wake->due.ticks)
+        record_release(t, wake, stack);
 }

@@ -4,7 +4,8 @@
  * which futexes are locks, and charges all of them. The tool takes what is charged to locks, by the
  * functions of the waiters.
  *
- * If the thread got the word itself by a wait, and has not woken it since, its hold is timed. */
+ * If the thread got the word itself by a wait, and has not woken it since, its hold is timed. Each
+ * such wake has a record, for the time line. */
 #ifndef LOCKTOP_WAKE_H
 #define LOCKTOP_WAKE_H
 
@@ -18,6 +19,7 @@
 struct wake {
     struct lt_lock_counters *counters; /* of the thread; NULL if it has none */
     uint32_t lock;                     /* id; 0: nothing to account for */
+    uint64_t end;                      /* ticks, when the hold was over */
     uint64_t hold;                     /* ticks; 0: not known */
     struct blame_due due;
 };

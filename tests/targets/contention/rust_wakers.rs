@@ -1,6 +1,7 @@
 // Threads of Rust take turns to hold a Mutex while a third one waits for it. Says once how long each
 // held the Mutex meanwhile, in nanoseconds between two bounds, and the hold of the third. The turns
-// are passed on by a Condvar and a channel, where the waking thread holds nothing. Ends at a line.
+// are passed on by a Condvar and a channel, where the waking thread holds nothing. With "awaited", begins at a
+// line. Ends at a line.
 use std::fs;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
@@ -129,8 +130,10 @@ fn keep() {
 }
 
 fn main() {
-    if std::env::args().nth(1).is_some() {
-        return keep();
+    match std::env::args().nth(1).as_deref() {
+        Some("kept") => return keep(),
+        Some("awaited") => drop(std::io::stdin().read_line(&mut String::new())),
+        _ => {}
     }
     let (shared, begin) = (Arc::new(Shared::default()), Instant::now());
     let (send, receive) = mpsc::channel::<(&str, (i32, u64, u64))>();
