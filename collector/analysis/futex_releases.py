@@ -64,9 +64,7 @@ def _join(waits: list[WaitRecord], releases: list[WaitRecord]) -> list[WaitRecor
     waits.sort(key=lambda wait: wait.got_ns)
     rest = []
     for release in releases:
-        index = bisect_left(
-            waits, release.began_ns - _TOLERANCE_NS, key=lambda wait: wait.got_ns
-        )
+        index = bisect_left(waits, release.began_ns - _TOLERANCE_NS, key=lambda wait: wait.got_ns)
         if (
             release.hold_ns is None
             or index == len(waits)

@@ -6,12 +6,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from support.targets import Target
-
 from locktop.collector.model import Snapshot, TimeLine
 from locktop.collector.recording.history import History
 from locktop.collector.recording.time_lines import TimeLineReader
 from locktop.collector.sources.attach import attach
+from support.targets import Target
 
 
 class Past:

@@ -29,6 +29,7 @@ from locktop.collector.model import (
     ThreadState,
     WaitRecord,
 )
+from locktop.collector.model.kinds import WOKEN_KINDS
 from locktop.collector.recording.moments import HasMarks, HasSignals, Moments
 from locktop.collector.recording.scan_time import scan_time_ns
 from locktop.collector.recording.time_lines import KnowsLosses
@@ -143,6 +144,7 @@ def _evidence(pid: int, drained: _Drained, sampling: ThreadSampling, at_end: Sna
         cpu_limit=cpu_limit(pid),
         unobserved_share=_unobserved_share(at_end),
         request_shares=sampling.request_shares(),
+        futex_locks=_futex_locks(at_end),
         begun=sampling.begun,
     )
 
@@ -342,8 +344,15 @@ def recorded(moments: Moments, from_ns: int, to_ns: int) -> tuple[Evidence, Snap
             cpus=last.process.cpus or 1,
             cpu_ns=round(process_cpu_s * _NS),
             unobserved_share=_unobserved_share(last),
+            futex_locks=_futex_locks(last),
         ),
         last,
+    )
+
+
+def _futex_locks(snapshot: Snapshot) -> frozenset[int]:
+    return frozenset(
+        lock.id for lock in snapshot.locks if lock.kind in WOKEN_KINDS and not lock.idle
     )
 
 

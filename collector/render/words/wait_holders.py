@@ -16,12 +16,14 @@ from locktop.collector.model import (
     WaitRecord,
 )
 from locktop.collector.model.kinds import WOKEN_KINDS
-from locktop.collector.render.words import blame, readers, units
+from locktop.collector.render.words import readers, units
 from locktop.collector.render.words.activity import asleep_in
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 
 #: Threads with names behind the first one.
 _MAX_OTHERS = 3
+#: The holders of a futex: a thread that takes a free lock makes no system call.
+_BY_WAKES = "as wakes of the waiters show, of holds that began with a wait"
 #: A smaller part of the wait needs no words: a woken thread takes time to get the lock.
 _SOME = 0.05
 
@@ -58,8 +60,8 @@ def sentences(holders: WaitHolders, wait: WaitRecord, index: SnapshotIndex) -> I
         )
     if others:
         yield _others(first, others, holders, index)
-    if evidence := blame.evidence(wait.kind):
-        yield evidence
+    if wait.kind in WOKEN_KINDS:
+        yield _BY_WAKES
     # A lower bound says already that more may be missing.
     if (
         not first.is_lower_bound

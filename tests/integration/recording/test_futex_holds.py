@@ -9,9 +9,9 @@ from pathlib import Path
 from support.past import past
 from support.targets import StartTarget
 
-from locktop.collector.analysis.timeline import Window, cells
+from locktop.collector.analysis.timeline import cells
 from locktop.collector.analysis.timeline_holds import holders_during
-from locktop.collector.model import Lane, LaneState, TimeLine
+from locktop.collector.model import Lane, LaneState, TimeLine, Window
 from locktop.collector.render.text import timeline
 from locktop.collector.render.text.timeline import longest_waits
 
