@@ -473,11 +473,11 @@ struct lt_stack {
  *
  * 1 + 1 + 1 + 4*5 + 4*9 + 5 = 64. */
 enum lt_record {
-    LT_RECORD_WAIT = 1,     /* an acquisition or a wait that had to wait */
-    LT_RECORD_TIMEOUT = 2,  /* a wait that ended without the lock */
-    LT_RECORD_HOLD = 3,     /* an acquisition without a wait; `start` is when it was taken */
-    LT_RECORD_MARK = 4,     /* a mark of the user, laid out differently, below */
-    LT_RECORD_SIGNAL = 5,   /* a post of a semaphore, or a signal; has tid, lock and start alone */
+    LT_RECORD_WAIT = 1,      /* an acquisition or a wait that had to wait */
+    LT_RECORD_TIMEOUT = 2,   /* a wait that ended without the lock */
+    LT_RECORD_HOLD = 3,      /* an acquisition without a wait; `start` is when it was taken */
+    LT_RECORD_MARK = 4,      /* a mark of the user, laid out differently, below */
+    LT_RECORD_SIGNAL = 5,    /* a post of a semaphore, or a signal; has tid, lock and start alone */
     LT_RECORD_BROADCAST = 6, /* the same for a broadcast */
     /* A wake of the waiters of a futex, at `start` + `hold`, with its stack. `start` is when the
      * thread's wait for the futex ended; `hold` is 0 if the thread had not waited for it. */
