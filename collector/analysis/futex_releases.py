@@ -1,9 +1,9 @@
-"""The releases of futexes that are locks, among the wakes of the waiters of all futexes.
+"""The releases of futexes and semaphores that are locks, among the wakes of all waiters.
 
 A futex names no holder. The type of a futex tells whether it is a lock; then the thread that wakes
 the waiters has just released it, and the lock has blame (sources/preload/wakers.py). If each holder
 that had waited wakes at its release, the holds are timed: they last from the end of the wait to the
-wake.
+wake. Of semaphores, no hold is timed.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _TOLERANCE_NS = 10_000
 def join_releases(records: Sequence[WaitRecord], snapshot: Snapshot) -> Sequence[WaitRecord]:
     """Return the records with each timed hold in the record of its wait.
 
-    Releases of which no wait is known stay records of their own. Wakes of futexes that are no locks
-    are left out.
+    Releases of which no wait is known stay records of their own. Wakes of what is no lock are left
+    out.
 
     Args:
         records: waits, holds and releases.
-        snapshot: has the types and the blame of the futexes.
+        snapshot: has the blame of the futexes and semaphores.
     """
     if not any(record.is_release for record in records):
         return records

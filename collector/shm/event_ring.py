@@ -73,7 +73,7 @@ def is_signal(event: RawEvent) -> bool:
 
 
 def is_release(event: RawEvent) -> bool:
-    """Return whether the record is of a wake of the waiters of a futex, which may be a lock."""
+    """Return whether the record is of a wake of waiters, by a thread that may have held a lock."""
     return event.type == _RELEASE
 
 
@@ -128,7 +128,7 @@ def count_holds(data: bytes) -> Counter[tuple[int, int]]:
     by_type = Counter(_HOLD.iter_unpack(_sound(data)[0]))
     counts: Counter[tuple[int, int]] = Counter()
     for (type_, lock, hold), count in by_type.items():
-        # Not the waits that hold nothing, the signals, and futexes that may be no locks.
+        # Not the waits that hold nothing, the signals, and what may be no lock.
         if hold and type_ != _RELEASE:
             counts[lock, hold] += count
     return counts

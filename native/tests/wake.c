@@ -140,6 +140,41 @@ static void wake_is_recorded(struct lt_thread *t)
     CHECK_EQUAL(t->ring_head, records + 2);
 }
 
+static bool post_of(struct lt_thread *t, uint64_t key)
+{
+    struct wake wake;
+    counters_of(t, key, 0)->counts.signals++;
+    if (!wake_begin_post(t, key, &wake))
+        return false;
+    wake_end(t, &wake, &frames[MIDDLE]);
+    return true;
+}
+
+/* A thread that took a unit held what the others waited for. A producer of work held nothing, and
+ * the waits until its post are nobody's. */
+static void post_of_a_taken_unit_is_charged(struct lt_thread *t)
+{
+    uint64_t key = key_of(LT_KIND_SEM, 7), unit = wait_unit();
+    struct waiting w = wait_lasting(t, key, 100 * unit);
+    wait_end_done(&w);
+    blame_wait_begins(lock_find(key), lt_now() - 1000 * unit, true);
+    uint64_t records = t->ring_head;
+    CHECK(post_of(t, key));
+    uint64_t ticks = charged_with(t, key);
+    CHECK(ticks >= 999 * unit);
+    CHECK_EQUAL(t->ring_head, records + 1);
+    struct record record = last_record(t);
+    CHECK_EQUAL(record.type, LT_RECORD_RELEASE);
+    CHECK_EQUAL(record.kind, LT_KIND_SEM);
+    CHECK_EQUAL(record.hold, 0);
+    while (!blame_is_due(lock_id(key, 0)))
+        continue;
+    CHECK(!post_of(t, key));
+    CHECK_EQUAL(charged_with(t, key), ticks);
+    CHECK_EQUAL(waits_counted(t, key)->hold_contended, 0);
+    blame_wait_ends_alone(lock_find(key), lt_now());
+}
+
 int main(void)
 {
     struct lt_thread *t = watched();
@@ -150,5 +185,6 @@ int main(void)
     refused_wait_is_no_hold(t);
     wait_without_the_word_is_no_hold(t);
     wake_is_recorded(t);
+    post_of_a_taken_unit_is_charged(t);
     return 0;
 }

@@ -18,8 +18,8 @@ from locktop.collector.model import (
     TimeLine,
     Window,
 )
-from locktop.collector.model.kinds import WOKEN_KINDS
 from locktop.collector.render.text.timeline import wait_sentence
+from locktop.collector.render.words.blame import hand_over
 from locktop.collector.render.words.plot import bar
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.collector.render.words.timeline import (
@@ -301,10 +301,9 @@ def _woken_by_line(flow: Flow, index: SnapshotIndex) -> Line:
     if flow.released_ns is None:
         return make_line((" f ", "key"), who, " had the lock; its release is not recorded")
     gap_s = max(0, flow.woken_ns - flow.released_ns) / 1e9
-    lock = index.locks.get(flow.lock)
-    deed = "woken by " if lock is not None and lock.kind in WOKEN_KINDS else "released by "
+    _, deed = hand_over(index.lock_kind(flow.lock))
     return make_line(
-        (" f ", "key"), (deed, "label"), who,
+        (" f ", "key"), (f"{deed} by ", "label"), who,
         f" at {time_of_day(flow.released_ns, 6)}, {duration(gap_s)} before",
     )  # fmt: skip
 

@@ -29,7 +29,7 @@ from locktop.collector.model import (
     ThreadState,
     WaitRecord,
 )
-from locktop.collector.model.kinds import WOKEN_KINDS
+from locktop.collector.model.kinds import TIMED_BY_WAKES_KINDS
 from locktop.collector.recording.moments import HasMarks, HasSignals, Moments
 from locktop.collector.recording.scan_time import scan_time_ns
 from locktop.collector.recording.time_lines import KnowsLosses
@@ -352,7 +352,7 @@ def recorded(moments: Moments, from_ns: int, to_ns: int) -> tuple[Evidence, Snap
 
 def _futex_locks(snapshot: Snapshot) -> frozenset[int]:
     return frozenset(
-        lock.id for lock in snapshot.locks if lock.kind in WOKEN_KINDS and not lock.idle
+        lock.id for lock in snapshot.locks if lock.kind in TIMED_BY_WAKES_KINDS and not lock.idle
     )
 
 

@@ -15,7 +15,7 @@ from locktop.collector.model import (
     WaitHolders,
     WaitRecord,
 )
-from locktop.collector.model.kinds import WOKEN_KINDS
+from locktop.collector.model.kinds import TIMED_BY_WAKES_KINDS
 from locktop.collector.render.words import readers, units
 from locktop.collector.render.words.activity import asleep_in
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
@@ -60,7 +60,7 @@ def sentences(holders: WaitHolders, wait: WaitRecord, index: SnapshotIndex) -> I
         )
     if others:
         yield _others(first, others, holders, index)
-    if wait.kind in WOKEN_KINDS:
+    if wait.kind in TIMED_BY_WAKES_KINDS:
         yield _BY_WAKES
     # A lower bound says already that more may be missing.
     if (
@@ -106,7 +106,7 @@ def _location(share: HoldShare, kind: Kind, index: SnapshotIndex) -> str:
     if now is not None and now.doing is ActivityState.BLOCKED and (now.what or now.call):
         return f", {asleep_in(now)}"
     # The site of a wait for a futex is the system call.
-    site = index.stack_top(share.stack) if kind in WOKEN_KINDS else index.site(share.site)
+    site = index.stack_top(share.stack) if kind in TIMED_BY_WAKES_KINDS else index.site(share.site)
     return f", taken in {site}" if site else ""
 
 

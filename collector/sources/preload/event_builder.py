@@ -16,7 +16,7 @@ _RECORD_TIMEOUT: int = lib.LT_RECORD_TIMEOUT
 def event(raw: RawEvent, now: int, clock: Clock) -> Event | None:
     """Return a record as an event of the model.
 
-    None for a signal, a wake of the waiters of a futex, and an unknown kind of lock.
+    None for a signal, a wake of waiters, and an unknown kind of lock.
     """
     kind = KINDS.get(raw.kind & ~SHARED)
     if kind is None or event_ring.is_signal(raw) or event_ring.is_release(raw):

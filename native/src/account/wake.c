@@ -9,7 +9,7 @@
 
 bool wake_begin(struct lt_thread *t, uint64_t key, struct wake *wake)
 {
-    *wake = (struct wake){.counters = counters_find(t, key)};
+    *wake = (struct wake){.key = key, .counters = counters_find(t, key)};
     uint64_t since = wake->counters ? wake->counters->woken_at : 0;
     uint32_t id = wake->counters ? wake->counters->lock : lock_id_if_known(key);
     if (!since && !blame_is_due(id))
@@ -24,11 +24,22 @@ bool wake_begin(struct lt_thread *t, uint64_t key, struct wake *wake)
     return true;
 }
 
+bool wake_begin_post(struct lt_thread *t, uint64_t key, struct wake *wake)
+{
+    const struct lt_lock_counters *counters = counters_find(t, key);
+    uint32_t id = counters ? counters->lock : lock_id_if_known(key);
+    if (!blame_is_due(id))
+        return false;
+    uint64_t now = lt_now();
+    *wake = (struct wake){.key = key, .lock = id, .end = now, .due = blame_take(id, now, 0, false)};
+    return wake->due.ticks && counters && units_of(&counters->counts) >= 0;
+}
+
 /* Without a known hold, the record says when the thread released the lock. `stack`: of the wake. */
 static void record_release(struct lt_thread *t, const struct wake *wake, uint32_t stack)
 {
     struct lock_event event = {.type = LT_RECORD_RELEASE,
-                               .kind = LT_KIND_FUTEX,
+                               .kind = (uint32_t)(wake->key >> LT_KIND_SHIFT),
                                .lock = wake->lock,
                                .stack = stack,
                                .start = wake->end - wake->hold,
