@@ -21,7 +21,7 @@ from pathlib import Path
 
 OPERATIONS = {"sem": 1, "futex-wake": 1, "sem-turns": 2, "futex-turns": 2}
 ROUNDS, LENGTH_S = 41, 0.2
-BARE = "unprepared"
+UNPREPARED = "unprepared"
 
 
 def installed(checkout: str, name: str) -> Path:
@@ -51,7 +51,7 @@ def main(before: str, now: str, rounds: str = str(ROUNDS), *operations: str) -> 
     """Measure and print the table."""
     program = installed(now, "bin/locktop-bench")
     libraries = {
-        BARE: None,
+        UNPREPARED: None,
         "before": installed(before, "lib/liblocktop.so"),
         "now": installed(now, "lib/liblocktop.so"),
     }

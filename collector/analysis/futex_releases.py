@@ -13,8 +13,8 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from locktop.collector.model import Snapshot, WaitRecord
-from locktop.collector.model.kinds import WOKEN_KINDS
+from locktop.collector.model import Lock, Snapshot, WaitRecord
+from locktop.collector.model.kinds import TIMED_BY_WAKES_KINDS, WOKEN_KINDS
 
 #: Nanoseconds between the end of a wait and the begin of its hold. These are one reading of the
 #: clock, but records that were copied at two times have times of their own.
@@ -33,11 +33,7 @@ def join_releases(records: Sequence[WaitRecord], snapshot: Snapshot) -> Sequence
     """
     if not any(record.is_release for record in records):
         return records
-    is_timed = {
-        lock.id: bool(lock.hold_timed)
-        for lock in snapshot.locks
-        if lock.kind in WOKEN_KINDS and lock.blame
-    }
+    is_timed = {lock.id: bool(lock.hold_timed) for lock in snapshot.locks if _shows_releases(lock)}
     joined: list[WaitRecord] = []
     waits: dict[tuple[int, int], list[WaitRecord]] = {}
     releases: dict[tuple[int, int], list[WaitRecord]] = {}
@@ -57,6 +53,17 @@ def join_releases(records: Sequence[WaitRecord], snapshot: Snapshot) -> Sequence
     for left in waits.values():
         joined += left
     return sorted(joined, key=_began)
+
+
+def _shows_releases(lock: Lock) -> bool:
+    """Return whether a thread that wakes the waiters of a lock lets them go on to take it.
+
+    Some futexes that are locks have no blame: who wakes a reader of a Rust RwLock need not have had
+    the lock all the while.
+    """
+    if lock.kind in TIMED_BY_WAKES_KINDS and not lock.idle:
+        return True
+    return lock.kind in WOKEN_KINDS and bool(lock.blame)
 
 
 def _join(waits: list[WaitRecord], releases: list[WaitRecord]) -> list[WaitRecord]:

@@ -68,3 +68,25 @@ def test_the_time_line_shows_holds_of_a_rust_mutex_and_who_woke_whom(
                    for lane in line.lanes for span in lane.spans)  # fmt: skip
     target.go_on()
     assert target.finish() == (0, [])
+
+
+def test_the_time_line_shows_who_woke_a_reader_of_a_rust_rwlock(
+    start_target: StartTarget, need: Callable[[str], Path]
+) -> None:
+    need("rustc")
+    target = start_target("rust_wakers", "written")
+    with past(target) as scans:
+        scans.scan()
+        target.go_on()
+        truth = target.truth()
+        scans.scan()
+        line = scans.line()
+    (rwlock,) = (lock for lock in line.snapshot.locks if lock.type == "Rust RwLock")
+    flows = [flow for flow in line.flows if flow.lock == rwlock.id]
+    assert Counter((flow.from_tid, flow.to_tid) for flow in flows) == {
+        (truth["writer"], truth["reader"]): _ROUNDS
+    }
+    assert not rwlock.blame
+    assert not rwlock.hold_timed
+    target.go_on()
+    assert target.finish() == (0, [])

@@ -52,10 +52,24 @@ def test_a_wait_that_gave_up_has_no_hold() -> None:
     assert list(found) == [gave_up, release(1, 10, 3)]
 
 
-@pytest.mark.parametrize("lock", [futex(blame=()), records.lock(1, "other", Kind.MUTEX)])
+@pytest.mark.parametrize(
+    "lock",
+    [
+        replace(futex(blame=()), idle=True),
+        records.lock(1, "semaphore for work", Kind.SEM),
+        records.lock(1, "other", Kind.MUTEX),
+    ],
+)
 def test_wakes_of_what_is_no_lock_are_left_out(lock: Lock) -> None:
     found = join_releases([wait(1, 0, 10), release(1, 10, 3)], snapshot(lock))
     assert list(found) == [wait(1, 0, 10)]
+
+
+def test_a_wake_of_a_lock_without_blame_tells_who_woke_whom() -> None:
+    """As of a Rust RwLock: its waiters wait at several words."""
+    raw = [wait(1, 0, 10), release(1, 10, 30)]
+    found = join_releases(raw, snapshot(futex(blame=(), hold_timed=0)))
+    assert list(found) == [wait(1, 0, 10), release(1, 40, None)]
 
 
 def test_without_timed_holds_a_release_tells_its_moment_alone() -> None:

@@ -30,10 +30,10 @@ class Memory:
     def read(self, address: int, size: int) -> bytes:
         """Read up to the first byte that is not there."""
         data = bytearray()
-        for place in range(address, address + size):
-            if place not in self._data:
+        for next_address in range(address, address + size):
+            if next_address not in self._data:
                 break
-            data.append(self._data[place])
+            data.append(self._data[next_address])
         return bytes(data)
 
 
@@ -62,11 +62,10 @@ def test_a_writer_of_a_rust_rwlock_waits_behind_the_state(function: str, offset:
     assert words("Rust RwLock", {}, frames).addresses == {WORD + offset}
 
 
-def thread_data(**places: int) -> dict[int, int]:
-    """Return the memory around the word of a waiter of parking_lot: words before it, by distance."""
-    begin = WORD - 64
-    memory = {begin + 8 * number: 0 for number in range(10)}
-    return memory | {WORD - int(place.removeprefix("b")): word for place, word in places.items()}
+def thread_data(keys: dict[int, int]) -> dict[int, int]:
+    """Return the memory around the word of a waiter of parking_lot; keys by bytes before it."""
+    memory = {WORD - 64 + 8 * number: 0 for number in range(10)}
+    return memory | {WORD - distance: key for distance, key in keys.items()}
 
 
 @pytest.mark.parametrize(
@@ -83,12 +82,12 @@ def thread_data(**places: int) -> dict[int, int]:
 def test_the_key_of_a_parked_thread_leads_to_its_lock(
     key: int, state: int, frames: tuple[Frame, ...], lock: int | None
 ) -> None:
-    found = words(PARKING_LOT, {**thread_data(b16=key), LOCK: state}, frames)
+    found = words(PARKING_LOT, {**thread_data({16: key}), LOCK: state}, frames)
     assert found.addresses == (frozenset() if lock is None else {lock})
 
 
 def test_two_keys_near_a_parked_thread_are_no_answer() -> None:
-    memory = {**thread_data(b16=LOCK, b24=QUEUE), LOCK: 3, QUEUE: 3}
+    memory = {**thread_data({16: LOCK, 24: QUEUE}), LOCK: 3, QUEUE: 3}
     assert words(PARKING_LOT, memory, OF_MUTEX).addresses == frozenset()
 
 

@@ -20,8 +20,8 @@ ENDS = {
     "1: pause; jmp 1b": (False, 0),
     "call f1; ud2": (False, 0),
 }
-#: What the register rbx has before the only nop: the number of definitions, and of those by the
-#: caller. No definition: a way is not known.
+#: The register rbx before the only nop: the number of its definitions, and of those by the caller.
+#: Without a definition, a way is not known.
 DEFINITIONS = {
     "nop; ret": (1, 1),
     "mov %rdi, %rbx; nop; ret": (1, 0),
