@@ -19,17 +19,17 @@ class Past:
     def __init__(self, target: Target) -> None:
         self._source = attach(target.pid)
         self._drain = self._source.drain()
-        self._history = History()
+        self.history = History()
 
     def scan(self) -> Snapshot:
         slots = self._drain.take(0.0).slots if self._drain is not None else None
         time_ns = time.time_ns()
         snapshot = self._source.scan(resolve=True)
-        self._history.add(snapshot, time_ns, slots)
+        self.history.add(snapshot, time_ns, slots)
         return snapshot
 
     def line(self) -> TimeLine:
-        reader = TimeLineReader(self._history)
+        reader = TimeLineReader(self.history)
         return reader.read(*reader.bounds())
 
     def close(self) -> None:

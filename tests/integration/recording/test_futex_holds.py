@@ -11,6 +11,9 @@ from support.targets import StartTarget
 
 from locktop.collector.analysis.timeline import cells
 from locktop.collector.analysis.timeline_holds import holders_during
+from locktop.collector.extensions.whatif.answers import predict_recording
+from locktop.collector.extensions.whatif.model import WhatIfRefusal
+from locktop.collector.extensions.whatif.question import WantedChanges
 from locktop.collector.model import Lane, LaneState, TimeLine, Window
 from locktop.collector.render.text import timeline
 from locktop.collector.render.text.timeline import longest_waits
@@ -88,5 +91,22 @@ def test_the_time_line_shows_who_woke_a_reader_of_a_rust_rwlock(
     }
     assert not rwlock.blame
     assert not rwlock.hold_timed
+    target.go_on()
+    assert target.finish() == (0, [])
+
+
+def test_what_if_says_that_a_rust_mutex_cannot_be_replayed(
+    start_target: StartTarget, need: Callable[[str], Path]
+) -> None:
+    need("rustc")
+    target = start_target("rust_wakers", "awaited", level="all")
+    with past(target) as scans:
+        scans.scan()
+        target.go_on()
+        target.truth()
+        scans.scan()
+        first_ns, *_, last_ns = scans.history.times_ns()
+        answered = predict_recording(scans.history, first_ns, last_ns, WantedChanges())
+    assert answered.whatif.refusal is WhatIfRefusal.UNRECORDED
     target.go_on()
     assert target.finish() == (0, [])
