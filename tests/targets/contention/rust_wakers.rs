@@ -1,7 +1,7 @@
 // Threads of Rust take turns to hold a Mutex while a third one waits for it. Says once how long each
 // held the Mutex meanwhile, in nanoseconds between two bounds, and the hold of the third. The turns
-// are passed on by a Condvar and a channel, where the waking thread holds nothing. With "awaited", begins at a
-// line. Ends at a line.
+// are passed on by a Condvar and a channel, where the waking thread holds nothing. With "awaited",
+// begins at a line. Ends at a line.
 use std::fs;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
