@@ -224,8 +224,9 @@ def flows(waits: Sequence[TimedWait]) -> tuple[Flow, ...]:
     """
     releases: dict[int, list[WaitRecord]] = {}
     for wait in waits:
-        if wait.record.hold_ns is not None and not wait.record.timed_out:
-            releases.setdefault(wait.record.lock, []).append(wait.record)
+        record = wait.record
+        if record.is_release or (record.hold_ns is not None and not record.timed_out):
+            releases.setdefault(wait.record.lock, []).append(record)
     ends = {}
     for lock, records in releases.items():
         records.sort(key=lambda record: record.end_ns)
@@ -235,7 +236,7 @@ def flows(waits: Sequence[TimedWait]) -> tuple[Flow, ...]:
         record = wait.record
         if wait.is_open or wait.idle or record.timed_out or not record.wait_ns:
             continue
-        if record.kind not in CONTENTION_KINDS:
+        if record.kind not in CONTENTION_KINDS and record.lock not in releases:
             continue
         release = _release(record, releases.get(record.lock, ()), ends.get(record.lock, ()))
         from_tid = release.tid if release is not None else record.holder

@@ -26,9 +26,12 @@ from locktop.collector.model import (
     WaitHolders,
     WaitRecord,
 )
+from locktop.collector.model.kinds import WOKEN_KINDS
 
 #: The part of a wait before the time line that may lack a hold.
 _UNREAD = 0.05
+#: A futex may be a lock.
+_HELD = CONTENTION_KINDS | WOKEN_KINDS
 _NO_HOLDS = LockHolds(records=(), latest_end_ns=(), activities=())
 
 
@@ -58,7 +61,7 @@ def holds_by_lock(
 
 def _is_contention(wait: TimedWait) -> bool:
     record = wait.record
-    return record.wait_ns > 0 and not wait.idle and record.kind in CONTENTION_KINDS
+    return record.wait_ns > 0 and not wait.idle and record.kind in _HELD
 
 
 def _lock_holds(
@@ -241,6 +244,7 @@ def _share(
         tid=longest.tid,
         held_ns=_covered_ns(records, from_ns, to_ns),
         site=longest.site,
+        stack=0 if longest.is_release else longest.stack,
         is_shared=longest.is_shared,
         is_lower_bound=has_open_end and last.is_sampled and last.end_ns < to_ns,
         activity=_activity(longest, activities, from_ns, to_ns),

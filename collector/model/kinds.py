@@ -112,7 +112,7 @@ posted_by_handlers     .     .      .    x      .         .       .    .    .   
 must_be_asleep         .     .      .    x      x         x       x    .    .     .
 sleeps_for_ended       x     x      .    .      .         .       .    x    .     .
 wakes_at_release       x     x      .    x      .         .       .    .    .     .
-woken                  .     .      .    .      .         .       .    .    x     .
+woken                  .     .      .    x      .         .       .    .    x     .
 same_requests          .     .      .    x      x         x       .    .    .     .
 uses_counted           .     .      .    x      x         x       .    .    .     .
 has_lives              .     .      .    x      .         .       .    .    .     .
@@ -147,6 +147,8 @@ def kinds_with(has: Callable[[KindTraits], bool]) -> frozenset[Kind]:
 CONTENTION_KINDS = kinds_with(lambda traits: traits.contention)
 SIGNALLED_KINDS = kinds_with(lambda traits: traits.signalled)
 WOKEN_KINDS = kinds_with(lambda traits: traits.woken)
+#: Of these, the counters have holds: from the end of a wait to the wake of the next waiter.
+TIMED_BY_WAKES_KINDS = kinds_with(lambda traits: traits.woken and not traits.signalled)
 EXCLUSIVE_KINDS = kinds_with(lambda traits: traits.exclusive)
 LISTED_KINDS = kinds_with(lambda traits: traits.listed)
 HELD_KINDS = kinds_with(lambda traits: traits.held_with_records)

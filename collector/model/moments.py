@@ -51,6 +51,9 @@ class WaitRecord(Struct, frozen=True, gc=False):
     is_shared: bool = False  # a reader of an rwlock
     #: from samples: the begin and the end are as exact as the interval of the scans
     is_sampled: bool = False
+    #: A wake of the waiters of a futex or a semaphore, which may be no lock, at ``end_ns``.
+    #: ``hold_ns`` is the time since the thread's own wait, and ``stack`` is that of the wake.
+    is_release: bool = False
 
     @property
     def got_ns(self) -> int:

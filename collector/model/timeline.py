@@ -99,6 +99,7 @@ class HoldShare(Struct, frozen=True, gc=False):
     tid: int
     held_ns: int
     site: int  # return address of the call that took the lock, 0 unknown
+    stack: int = 0  # id of the stack of the wait for the lock; 0: there was none, or it is unknown
     is_shared: bool = False  # as a reader of an rwlock
     is_lower_bound: bool = False  # a scan showed the hold, and its end is not known
     activity: ThreadActivity | None = None  # what the thread did in the hold, by the last scan

@@ -18,6 +18,7 @@ from locktop.collector.analysis import (
     timeline_holds,
     timeline_waits,
 )
+from locktop.collector.analysis.futex_releases import join_releases
 from locktop.collector.analysis.span_snapshot import span_snapshot
 from locktop.collector.analysis.timeline_counted import Pair, apply_counters
 from locktop.collector.errors import LocktopError
@@ -186,7 +187,7 @@ class TimeLineReader:
             sites={**self._sites, **newest.sites},
         )
         waits = timeline_waits.join(
-            timeline_waits.classify(records, snapshot),
+            timeline_waits.classify(join_releases(records, snapshot), snapshot),
             timeline_waits.waits_in_scans(samples),
         )
         return TimeLine(

@@ -29,8 +29,8 @@ _MARK_CONSTANTS = (
     bytes((0xD9, lib.LT_MARK_TEXT)),
     b"\xc4\0",
 )
-#: The lock and the hold of a record.
-_HOLD = struct.Struct(">9xI29xQ14x")
+#: The type, the lock and the hold of a record.
+_HOLD = struct.Struct(">xB7xI29xQ14x")
 #: The msgpack header of an array of up to 2^32 - 1 elements; a count of four bytes follows.
 _ARRAY32 = b"\xdd"
 
@@ -62,6 +62,7 @@ class RawMark(NamedTuple):
 
 
 _SIGNALS = (lib.LT_RECORD_SIGNAL, lib.LT_RECORD_BROADCAST)
+_RELEASE: int = lib.LT_RECORD_RELEASE
 _new_uncleared = ffi.new_allocator(should_clear_after_alloc=False)
 _EVENTS = msgspec.msgpack.Decoder(list[RawEvent])
 
@@ -69,6 +70,11 @@ _EVENTS = msgspec.msgpack.Decoder(list[RawEvent])
 def is_signal(event: RawEvent) -> bool:
     """Return whether the record is of a post, a signal or a broadcast."""
     return event.type in _SIGNALS
+
+
+def is_release(event: RawEvent) -> bool:
+    """Return whether the record is of a wake of waiters, by a thread that may have held a lock."""
+    return event.type == _RELEASE
 
 
 def end(event: RawEvent) -> int:
@@ -119,9 +125,13 @@ def count_holds(data: bytes) -> Counter[tuple[int, int]]:
     Args:
         data: records that are no marks; a whole number of them.
     """
-    counts = Counter(_HOLD.iter_unpack(_sound(data)[0]))
-    # Waits that hold nothing, and signals.
-    return Counter({key: count for key, count in counts.items() if key[1]})
+    by_type = Counter(_HOLD.iter_unpack(_sound(data)[0]))
+    counts: Counter[tuple[int, int]] = Counter()
+    for (type_, lock, hold), count in by_type.items():
+        # Not the waits that hold nothing, the signals, and what may be no lock.
+        if hold and type_ != _RELEASE:
+            counts[lock, hold] += count
+    return counts
 
 
 def decode_marks(data: bytes) -> tuple[list[RawMark], int]:

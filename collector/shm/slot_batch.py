@@ -222,6 +222,7 @@ def decode(batch: SlotBatch) -> Iterator[WaitRecord]:
             site=raw.site,
             timed_out=raw.type == _RECORD_TIMEOUT,
             is_shared=bool(raw.kind & SHARED),
+            is_release=event_ring.is_release(raw),
         )
 
 

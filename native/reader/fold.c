@@ -152,7 +152,8 @@ static uint32_t add_counters(const struct lt_lock_counters *counters, const stru
     thread->contended[kind] += waits->contended;
     thread->wait_ticks[kind] += waits->wait_ticks;
     add_use(thread, kind, counters);
-    if (lt_kind_is_in(LT_KINDS_WOKEN, kind) && counters->woken_at > sums[counters->lock].woken_at) {
+    if (lt_kind_is_in(LT_KINDS_TIMED_BY_WAKES, kind) &&
+        counters->woken_at > sums[counters->lock].woken_at) {
         sums[counters->lock].woken_at = counters->woken_at;
         sums[counters->lock].woken_tid = thread->tid;
     }

@@ -58,7 +58,7 @@ static inline int slot_is_sound(const uint8_t *slot)
     static const uint8_t padding[] = {0xc4, 3, 0, 0, 0};
 
     return slot[0] == SLOT_EVENT && slot[SLOT_TYPE] >= LT_RECORD_WAIT &&
-           slot[SLOT_TYPE] <= LT_RECORD_BROADCAST && slot[SLOT_TYPE] != LT_RECORD_MARK &&
+           slot[SLOT_TYPE] <= LT_RECORD_RELEASE && slot[SLOT_TYPE] != LT_RECORD_MARK &&
            slot[SLOT_KIND] < 0x80 && slot[SLOT_TID - 1] == 0xce && slot[SLOT_LOCK - 1] == 0xce &&
            slot[SLOT_STACK - 1] == 0xce && slot[SLOT_HOLDER - 1] == 0xce &&
            slot[SLOT_START - 1] == 0xcf && slot[SLOT_WAIT - 1] == 0xcf &&

@@ -11,6 +11,7 @@
 #include "base/lock_key.h"
 #include "base/tls.h"
 #include "check.h"
+#include "records.h"
 #include "tables/lock_table.h"
 #include "waits.h"
 
@@ -108,6 +109,72 @@ static void wait_without_the_word_is_no_hold(struct lt_thread *t)
     CHECK_EQUAL(counters_find(t, key)->woken_at, 0);
 }
 
+/* Of a hold that began with a wait, and of one that did not. */
+static void wake_is_recorded(struct lt_thread *t)
+{
+    uint64_t key = key_of(LT_KIND_FUTEX, 6), unit = wait_unit();
+    struct waiting w = wait_lasting(t, key, 100 * unit);
+    wait_end_done(&w);
+    uint64_t got_at = w.start + 100 * unit, records = t->ring_head;
+    while (lt_now() <= got_at)
+        continue;
+    CHECK(wake_of(t, key));
+    CHECK_EQUAL(t->ring_head, records + 1);
+    struct record record = last_record(t);
+    CHECK_EQUAL(record.type, LT_RECORD_RELEASE);
+    CHECK_EQUAL(record.kind, LT_KIND_FUTEX);
+    CHECK_EQUAL(record.lock, lock_id(key, 0));
+    CHECK_EQUAL(record.start, got_at);
+    CHECK(record.hold && record.hold <= lt_now() - got_at);
+    CHECK_EQUAL(record.wait, 0);
+    uint64_t began = lt_now() - 1000 * unit;
+    blame_wait_begins(lock_find(key), began, true);
+    CHECK(wake_of(t, key));
+    CHECK_EQUAL(t->ring_head, records + 2);
+    record = last_record(t);
+    CHECK(record.start > began && record.start <= lt_now());
+    CHECK_EQUAL(record.hold, 0);
+    CHECK(record.stack);
+    blame_wait_ends_alone(lock_find(key), lt_now());
+    CHECK(!wake_of(t, key));
+    CHECK_EQUAL(t->ring_head, records + 2);
+}
+
+static bool post_of(struct lt_thread *t, uint64_t key)
+{
+    struct wake wake;
+    counters_of(t, key, 0)->counts.signals++;
+    if (!wake_begin_post(t, key, &wake))
+        return false;
+    wake_end(t, &wake, &frames[MIDDLE]);
+    return true;
+}
+
+/* A thread that took a unit held what the others waited for. A producer of work held nothing, and
+ * the waits until its post are nobody's. */
+static void post_of_a_taken_unit_is_charged(struct lt_thread *t)
+{
+    uint64_t key = key_of(LT_KIND_SEM, 7), unit = wait_unit();
+    struct waiting w = wait_lasting(t, key, 100 * unit);
+    wait_end_done(&w);
+    blame_wait_begins(lock_find(key), lt_now() - 1000 * unit, true);
+    uint64_t records = t->ring_head;
+    CHECK(post_of(t, key));
+    uint64_t ticks = charged_with(t, key);
+    CHECK(ticks >= 999 * unit);
+    CHECK_EQUAL(t->ring_head, records + 1);
+    struct record record = last_record(t);
+    CHECK_EQUAL(record.type, LT_RECORD_RELEASE);
+    CHECK_EQUAL(record.kind, LT_KIND_SEM);
+    CHECK_EQUAL(record.hold, 0);
+    while (!blame_is_due(lock_id(key, 0)))
+        continue;
+    CHECK(!post_of(t, key));
+    CHECK_EQUAL(charged_with(t, key), ticks);
+    CHECK_EQUAL(waits_counted(t, key)->hold_contended, 0);
+    blame_wait_ends_alone(lock_find(key), lt_now());
+}
+
 int main(void)
 {
     struct lt_thread *t = watched();
@@ -117,5 +184,7 @@ int main(void)
     waker_that_waited_is_charged_with_its_hold(t);
     refused_wait_is_no_hold(t);
     wait_without_the_word_is_no_hold(t);
+    wake_is_recorded(t);
+    post_of_a_taken_unit_is_charged(t);
     return 0;
 }

@@ -19,6 +19,7 @@ from locktop.collector.model import (
     Window,
 )
 from locktop.collector.render.text.timeline import wait_sentence
+from locktop.collector.render.words.blame import hand_over
 from locktop.collector.render.words.plot import bar
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.collector.render.words.timeline import (
@@ -300,8 +301,9 @@ def _woken_by_line(flow: Flow, index: SnapshotIndex) -> Line:
     if flow.released_ns is None:
         return make_line((" f ", "key"), who, " had the lock; its release is not recorded")
     gap_s = max(0, flow.woken_ns - flow.released_ns) / 1e9
+    _, deed = hand_over(index.lock_kind(flow.lock))
     return make_line(
-        (" f ", "key"), ("released by ", "label"), who,
+        (" f ", "key"), (f"{deed} by ", "label"), who,
         f" at {time_of_day(flow.released_ns, 6)}, {duration(gap_s)} before",
     )  # fmt: skip
 

@@ -27,7 +27,7 @@ def recorded_spans(records: Iterable[WaitRecord]) -> list[HeldSpan]:
             site=record.site,
         )
         for record in records
-        if record.hold_ns is not None and not record.timed_out
+        if record.hold_ns is not None and not record.timed_out and not record.is_release
     ]
 
 

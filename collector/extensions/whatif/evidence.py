@@ -29,6 +29,7 @@ from locktop.collector.model import (
     ThreadState,
     WaitRecord,
 )
+from locktop.collector.model.kinds import TIMED_BY_WAKES_KINDS
 from locktop.collector.recording.moments import HasMarks, HasSignals, Moments
 from locktop.collector.recording.scan_time import scan_time_ns
 from locktop.collector.recording.time_lines import KnowsLosses
@@ -125,7 +126,7 @@ def _evidence(pid: int, drained: _Drained, sampling: ThreadSampling, at_end: Sna
     from_ns, to_ns = sampling.from_ns, sampling.to_ns
     drained.keep_enough(from_ns, to_ns)
     names = {thread.tid: thread.name for thread in at_end.threads}
-    records = drained.records(from_ns, to_ns)
+    records = [record for record in drained.records(from_ns, to_ns) if not record.is_release]
     still = open_records(at_end, scan_time_ns(at_end, time.time_ns()), records, to_ns)
     return Evidence(
         from_ns=from_ns,
@@ -143,6 +144,7 @@ def _evidence(pid: int, drained: _Drained, sampling: ThreadSampling, at_end: Sna
         cpu_limit=cpu_limit(pid),
         unobserved_share=_unobserved_share(at_end),
         request_shares=sampling.request_shares(),
+        futex_locks=_futex_locks(at_end),
         begun=sampling.begun,
     )
 
@@ -317,7 +319,7 @@ def recorded(moments: Moments, from_ns: int, to_ns: int) -> tuple[Evidence, Snap
                 part_s = runnable * snapshot.interval_s
                 queued[thread.tid] = queued.get(thread.tid, 0.0) + part_s
     used_s = {thread.tid: thread.cpu_s for thread in first.threads}
-    records = moments.records(from_ns, to_ns)
+    records = [record for record in moments.records(from_ns, to_ns) if not record.is_release]
     still = open_records(last, to_ns, records, to_ns)
     signals = moments.signals(from_ns, to_ns) if isinstance(moments, HasSignals) else ()
     return (
@@ -342,8 +344,15 @@ def recorded(moments: Moments, from_ns: int, to_ns: int) -> tuple[Evidence, Snap
             cpus=last.process.cpus or 1,
             cpu_ns=round(process_cpu_s * _NS),
             unobserved_share=_unobserved_share(last),
+            futex_locks=_futex_locks(last),
         ),
         last,
+    )
+
+
+def _futex_locks(snapshot: Snapshot) -> frozenset[int]:
+    return frozenset(
+        lock.id for lock in snapshot.locks if lock.kind in TIMED_BY_WAKES_KINDS and not lock.idle
     )
 
 

@@ -56,6 +56,7 @@ class WhatIfRefusal(StrEnum):
     STOPPED = "stopped replay"  # after a change, threads of the replay wait for all of its time
     BRIEF = "brief threads"  # threads begin or end in the span
     UNOBSERVED = "unobserved waits"  # threads wait where the library sees nothing
+    UNRECORDED = "unrecorded holds"  # of a futex that is a lock, most holds have no record
 
 
 class Progress(Struct, frozen=True):

@@ -19,7 +19,7 @@ from locktop.collector.model import (
     MarkRecord,
     Snapshot,
 )
-from locktop.collector.model.kinds import USED_AS_LOCK_KINDS
+from locktop.collector.model.kinds import TIMED_BY_WAKES_KINDS, USED_AS_LOCK_KINDS
 from locktop.collector.render.words.named_lock import lock_named
 from locktop.collector.sanitize import clean
 
@@ -154,7 +154,11 @@ def _parts(text: str, option: str, form: str) -> tuple[str, str]:
 
 
 def _lock(snapshot: Snapshot, name: str, option: str) -> int:
-    usable = [lock for lock in snapshot.locks if lock.kind in USED_AS_LOCK_KINDS]
+    usable = [
+        lock
+        for lock in snapshot.locks
+        if lock.kind in USED_AS_LOCK_KINDS or (lock.kind in TIMED_BY_WAKES_KINDS and not lock.idle)
+    ]
     lock: Lock = lock_named(usable, name)
     if option == "--rw" and lock.kind is Kind.RWLOCK:
         raise LocktopError(f"--rw {name}: {lock.name} is an rwlock already")

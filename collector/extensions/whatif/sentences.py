@@ -60,6 +60,10 @@ _REASONS = {
         "threads wait in calls that the library does not see, so a replay would be wrong; try"
         " again while they do not"
     ),
+    WhatIfRefusal.UNRECORDED: (
+        "threads wait for a futex that is a lock, such as a Rust Mutex; a thread that takes a"
+        " free one makes no system call, so locktop has no records of these holds to replay"
+    ),
 }
 #: The names of what a prediction has, in texts and on the screen.
 LIKELY_RANGE, AT_MOST = "likely range", "at most"

@@ -76,7 +76,8 @@ class BlameEntry(Struct, kw_only=True, gc=False):
 
     tid: Annotated[Tid, meaning("The holder; 0: a thread that ended, or no known holder.")]
     site: Annotated[
-        Address, meaning("Where the holder took the lock; of a futex, where it woke the waiters.")
+        Address,
+        meaning("Where the holder took the lock; of a futex or semaphore, the wake."),
     ] = NO_ADDRESS
     through: Annotated[LockId, meaning("The lock that the holder waited for; 0: none.")] = 0
     wait_s: Annotated[Number, meaning("Seconds waited because of the holder.")]

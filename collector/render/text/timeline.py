@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from locktop.collector.analysis.timeline import cells, counted_parts
 from locktop.collector.model import Flow, Lane, LaneState, TimedWait, TimeLine, Window
 from locktop.collector.render.words import units
+from locktop.collector.render.words.blame import hand_over
 from locktop.collector.render.words.lock_kind import name_with_kind
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.collector.render.words.source_location import short_location
@@ -191,7 +192,8 @@ def flow_sentence(flow: Flow, index: SnapshotIndex) -> str:
     if flow.released_ns is None:
         return f"{who} had the lock when the wait began; its release is not recorded"
     gap_s = max(0, flow.woken_ns - flow.released_ns) / 1e9
+    deed, _ = hand_over(index.lock_kind(flow.lock))
     return (
-        f"{who} released it at {time_of_day(flow.released_ns, 6)}, {units.duration(gap_s)} before"
+        f"{who} {deed} at {time_of_day(flow.released_ns, 6)}, {units.duration(gap_s)} before"
         f" {index.thread_name(flow.to_tid)} got it"
     )

@@ -5,26 +5,38 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from locktop.collector.model import Blame, Contents, Kind
-from locktop.collector.model.kinds import WOKEN_KINDS
+from locktop.collector.model.kinds import SIGNALLED_KINDS, WOKEN_KINDS
 from locktop.collector.render.words.units import duration
 
 _BY_WAKE = "as wakes of its waiters show"
+_BY_POST = "as posts while threads waited show"
 _COUNTED_ALONE = ("dormant", "counting")  # levels at which no holder is charged
 
 
 def evidence(kind: Kind) -> str:
     """Return how the holders of such a lock are known, "" if they are observed."""
+    if kind in SIGNALLED_KINDS:
+        return _BY_POST
     return _BY_WAKE if kind in WOKEN_KINDS else ""
 
 
 def site_verb(kind: Kind) -> str:
     """Return what a holder of such a lock did at the site of its blame."""
-    return "released" if kind in WOKEN_KINDS else "taken"
+    return "posted" if kind in SIGNALLED_KINDS else "released" if kind in WOKEN_KINDS else "taken"
 
 
 def deed(kind: Kind) -> str:
     """Return the same as a deed of the holder."""
+    if kind in SIGNALLED_KINDS:
+        return "posted it"
     return "released it" if kind in WOKEN_KINDS else "took it"
+
+
+def hand_over(kind: Kind | None) -> tuple[str, str]:
+    """Return what a thread did that let a waiter go on: ``released it``, ``released``."""
+    if kind in SIGNALLED_KINDS:
+        return "posted it", "posted"
+    return ("woke its waiters", "woken") if kind in WOKEN_KINDS else ("released it", "released")
 
 
 def divided(

@@ -240,6 +240,11 @@ class SnapshotIndex:
             return f"lock {lock_id}"
         return lock_classes.single_name(lock, self.class_of.get(lock_id))
 
+    def lock_kind(self, lock_id: int) -> Kind | None:
+        """The kind of a lock; None for a lock that the snapshot lacks."""
+        lock = self.locks.get(lock_id)
+        return lock.kind if lock is not None else None
+
     def name_in_class(self, lock: Lock, lock_class: LockClass) -> str:
         """The part of a lock's name that no other lock of its class has."""
         return lock_classes.name_in_class(lock, lock_class)

@@ -9,16 +9,21 @@ from locktop.collector.model import (
     ActivityState,
     HoldersSeen,
     HoldShare,
+    Kind,
     TimedWait,
     TimeLine,
     WaitHolders,
+    WaitRecord,
 )
+from locktop.collector.model.kinds import TIMED_BY_WAKES_KINDS
 from locktop.collector.render.words import readers, units
 from locktop.collector.render.words.activity import asleep_in
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 
 #: Threads with names behind the first one.
 _MAX_OTHERS = 3
+#: The holders of a futex: a thread that takes a free lock makes no system call.
+_BY_WAKES = "as wakes of the waiters show, of holds that began with a wait"
 #: A smaller part of the wait needs no words: a woken thread takes time to get the lock.
 _SOME = 0.05
 
@@ -26,15 +31,15 @@ _SOME = 0.05
 def holder_sentences(wait: TimedWait, line: TimeLine, index: SnapshotIndex) -> list[str]:
     """Return who had the lock during a wait; nothing if no hold of that time is known."""
     holders = holders_during(wait, line)
-    return list(sentences(holders, wait.record.holder, index)) if holders is not None else []
+    return list(sentences(holders, wait.record, index)) if holders is not None else []
 
 
-def sentences(holders: WaitHolders, began_with: int, index: SnapshotIndex) -> Iterator[str]:
+def sentences(holders: WaitHolders, wait: WaitRecord, index: SnapshotIndex) -> Iterator[str]:
     """Yield who had the lock for how long, and the part of the wait without a known hold.
 
     Args:
         holders: the holders.
-        began_with: id of the holder when the wait began; 0: unknown.
+        wait: the wait.
         index: the names.
     """
     if not holders.shares:
@@ -43,7 +48,7 @@ def sentences(holders: WaitHolders, began_with: int, index: SnapshotIndex) -> It
     first, *others = holders.shares
     if holders.unrecorded_ns > first.held_ns:
         if holders.seen is None:
-            yield _unrecorded_words(holders, began_with, index)
+            yield _unrecorded_words(holders, wait.holder, index)
         yield from _seen_words(holders.seen, index)
         yield f"{index.thread_name(first.tid)} had it for {_share(first, holders)}"
     else:
@@ -51,10 +56,12 @@ def sentences(holders: WaitHolders, began_with: int, index: SnapshotIndex) -> It
         part = " in this span" if holders.is_part else ""
         yield (
             f"{index.thread_name(first.tid)} had it for {_share(first, holders)}"
-            f" of the {whole}{part}{_location(first, index)}"
+            f" of the {whole}{part}{_location(first, wait.kind, index)}"
         )
     if others:
         yield _others(first, others, holders, index)
+    if wait.kind in TIMED_BY_WAKES_KINDS:
+        yield _BY_WAKES
     # A lower bound says already that more may be missing.
     if (
         not first.is_lower_bound
@@ -93,12 +100,13 @@ def _share(share: HoldShare, holders: WaitHolders) -> str:
     return f"{bound}{units.duration(share.held_ns / 1e9)}"
 
 
-def _location(share: HoldShare, index: SnapshotIndex) -> str:
+def _location(share: HoldShare, kind: Kind, index: SnapshotIndex) -> str:
     """Return where the thread was in the hold, else where it took the lock."""
     now = share.activity
     if now is not None and now.doing is ActivityState.BLOCKED and (now.what or now.call):
         return f", {asleep_in(now)}"
-    site = index.site(share.site)
+    # The site of a wait for a futex is the system call.
+    site = index.stack_top(share.stack) if kind in TIMED_BY_WAKES_KINDS else index.site(share.site)
     return f", taken in {site}" if site else ""
 
 

@@ -14,9 +14,12 @@ _RECORD_TIMEOUT: int = lib.LT_RECORD_TIMEOUT
 
 
 def event(raw: RawEvent, now: int, clock: Clock) -> Event | None:
-    """Return a record as an event of the model; None for a signal and an unknown kind of lock."""
+    """Return a record as an event of the model.
+
+    None for a signal, a wake of waiters, and an unknown kind of lock.
+    """
     kind = KINDS.get(raw.kind & ~SHARED)
-    if kind is None or event_ring.is_signal(raw):
+    if kind is None or event_ring.is_signal(raw) or event_ring.is_release(raw):
         return None
     return Event(
         tid=raw.tid,

@@ -1,9 +1,9 @@
 """How long holds have lasted at least, by the waits for them.
 
 A lock that was not released since a thread began to wait for it is held by the same thread since.
-The library charges each release with the waits for the lock (native blame.h). So the sum of their
-begins in ``lt_lock.waits`` is exact only without a release. The library also notes each post of
-a semaphore while threads wait. The locks are read after the threads, so that a release between the
+The library charges each release, and each post of a semaphore, with the waits for the lock (native
+blame.h). So the sum of their begins in ``lt_lock.waits`` is exact only without a release. The locks
+are read after the threads, so that a release between the
 two spoils the proof.
 """
 
@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from locktop.collector.analysis.hold_bounds import HoldKey
-from locktop.collector.model import Draft, Kind, Lock
-from locktop.collector.model.kinds import CONTENTION_KINDS
+from locktop.collector.model import Draft, Lock
+from locktop.collector.model.kinds import CONTENTION_KINDS, WOKEN_KINDS
 from locktop.collector.native import lib
 from locktop.collector.shm.clock import Clock
 from locktop.collector.shm.kinds import KIND_SHIFT, KINDS
@@ -24,7 +24,7 @@ _MIN_S = 0.1
 _BITS: int = lib.LT_WAITS_BITS
 _COUNT = lib.LT_WAITS_NEW - 1
 _SUM = (1 << (64 - _BITS)) - 1
-_NOTED: int = lib.LT_POSTS_NOTED
+_CHARGED = CONTENTION_KINDS | WOKEN_KINDS
 
 
 def find(
@@ -73,10 +73,7 @@ def _held_since(lock: Lock, waits: Sequence[WaitBlock], row: LockRow | None, shi
     begins = [wait.since for wait in waits]
     if row is None:
         return 0
-    if lock.kind is Kind.SEM:
-        is_noted = row.waits & _NOTED
-        return min((begin for begin in begins if begin > row.waits), default=0) if is_noted else 0
-    if lock.kind not in CONTENTION_KINDS or row.waits & _COUNT != len(begins):
+    if lock.kind not in _CHARGED or row.waits & _COUNT != len(begins):
         return 0
     total = sum(begin >> shift for begin in begins) & _SUM
     return min(begins) if row.waits >> _BITS == total else 0

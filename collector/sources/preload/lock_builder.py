@@ -22,7 +22,7 @@ from locktop.collector.model import (
     WaitStack,
     unheld_s,
 )
-from locktop.collector.model.kinds import EXCLUSIVE_KINDS, WOKEN_KINDS
+from locktop.collector.model.kinds import EXCLUSIVE_KINDS, TIMED_BY_WAKES_KINDS
 from locktop.collector.shm.clock import Clock
 from locktop.collector.shm.histograms import HOLDS, WAITS
 from locktop.collector.shm.kinds import KIND_SHIFT, KINDS, numbers_of
@@ -156,7 +156,7 @@ class LockBuilder:
         site_of: Callable[[int], int],
         times_holds: bool,
     ) -> Lock:
-        """Return a futex with the figures of the threads that woke its waiters.
+        """Return a futex or a semaphore with the figures of the threads that woke its waiters.
 
         Args:
             lock: the lock, which the wakers held.
@@ -319,7 +319,7 @@ class LockBuilder:
 
 def _fit_to_kind(lock: Lock, row: LockRow) -> Lock:
     """Return the lock with the figures that only locks of its kind have, and without others."""
-    if lock.kind in WOKEN_KINDS:
+    if lock.kind in TIMED_BY_WAKES_KINDS:
         return _remove_holds(lock)
     return _set_life_counts(lock, row) if lock.kind is Kind.SEM else lock
 

@@ -1,9 +1,11 @@
-"""The holders of futexes that are locks: the threads that woke the waiters.
+"""The holders of futexes and semaphores that are locks: the threads that woke the waiters.
 
 The library charges each thread that wakes the waiters of a futex with the time that they waited
 since the last wake (native account/wake.h). The type of the futex tells whether it is a lock
-(``waker=`` in idle.rules), and only then the charges are blame. A thread is charged at the stack of
-its wake. The innermost function there that is no part of a library stands for the stack.
+(``waker=`` in idle.rules), and only then the charges are blame. The same holds for a thread that
+posts a semaphore after it took a unit, if the program uses the semaphore as a lock. A thread is
+charged at the stack of its wake. The innermost function there that is no part of a library stands
+for the stack.
 
 A thread that was the last to get such a lock after a wait, and has woken no waiter since, probably
 holds the lock.
@@ -126,9 +128,10 @@ class Wakers:
 
 
 def _woken_locks(draft: Draft, waker: Callable[[str], Waker]) -> dict[int, Waker]:
-    """Return by id the wakers of the futexes that are locks."""
+    """Return by id the wakers of the futexes and semaphores that are locks."""
     return {
         lock.id: relation
         for lock in draft.locks
-        if lock.kind in WOKEN_KINDS and (relation := waker(lock.type))
+        if lock.kind in WOKEN_KINDS
+        and (relation := Waker.HOLDER if lock.used_as_lock else waker(lock.type))
     }

@@ -158,7 +158,7 @@ struct lt_control {
     uint64_t holds_until;
 };
 
-enum { LT_PARENT_POSTS = 16, LT_PARENT_NOT_KNOWN = 0xffff, LT_POSTS_NOTED = 1 };
+enum { LT_PARENT_POSTS = 16, LT_PARENT_NOT_KNOWN = 0xffff };
 
 /* One lock, for the whole process. A search goes by the hash of the key (lock_hash() in
  * base/lock_key.h) down a tree that only grows. The highest bits of the hash choose a root. If
@@ -187,8 +187,7 @@ struct lt_lock {
     /* from level "contended" on: n, below the bit LT_WAITS_NEW, is how many threads wait. S is the
      * part above LT_WAITS_BITS. At the moment t, n * t - S is the waited time that no holder is
      * charged with. This time is in units of lt_header.wait_shift, modulo 2^48. See
-     * account/blame.h. sem: the ticks of the last post while a thread waited, with the bit
-     * LT_POSTS_NOTED. 0: no thread has waited yet */
+     * account/blame.h */
     uint64_t waits;
 };
 
@@ -473,12 +472,16 @@ struct lt_stack {
  *
  * 1 + 1 + 1 + 4*5 + 4*9 + 5 = 64. */
 enum lt_record {
-    LT_RECORD_WAIT = 1,     /* an acquisition or a wait that had to wait */
-    LT_RECORD_TIMEOUT = 2,  /* a wait that ended without the lock */
-    LT_RECORD_HOLD = 3,     /* an acquisition without a wait; `start` is when it was taken */
-    LT_RECORD_MARK = 4,     /* a mark of the user, laid out differently, below */
-    LT_RECORD_SIGNAL = 5,   /* a post of a semaphore, or a signal; has tid, lock and start alone */
-    LT_RECORD_BROADCAST = 6 /* the same for a broadcast */
+    LT_RECORD_WAIT = 1,      /* an acquisition or a wait that had to wait */
+    LT_RECORD_TIMEOUT = 2,   /* a wait that ended without the lock */
+    LT_RECORD_HOLD = 3,      /* an acquisition without a wait; `start` is when it was taken */
+    LT_RECORD_MARK = 4,      /* a mark of the user, laid out differently, below */
+    LT_RECORD_SIGNAL = 5,    /* a post of a semaphore, or a signal; has tid, lock and start alone */
+    LT_RECORD_BROADCAST = 6, /* the same for a broadcast */
+    /* A wake of the waiters of a futex, at `start` + `hold`, with its stack. `start` is when the
+     * thread's wait for the futex ended; `hold` is 0 if the thread had not waited for it. Or a post
+     * of a unit of a semaphore, for which threads waited, by its taker. */
+    LT_RECORD_RELEASE = 7
 };
 
 /* LT_RECORD_MARK:

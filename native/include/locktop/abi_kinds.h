@@ -42,7 +42,7 @@ enum lt_trait {
     ROW(SPIN, LT_TRAIT_CONTENTION | LT_TRAIT_RESERVED, bit)                                        \
     ROW(SEM,                                                                                       \
         LT_TRAIT_SIGNALLED | LT_TRAIT_USES_COUNTED | LT_TRAIT_INNER | LT_TRAIT_RESERVED |          \
-            LT_TRAIT_HAS_LIVES,                                                                    \
+            LT_TRAIT_HAS_LIVES | LT_TRAIT_WOKEN,                                                   \
         bit)                                                                                       \
     ROW(COND, LT_TRAIT_SIGNALLED | LT_TRAIT_USES_COUNTED | LT_TRAIT_EVENT | LT_TRAIT_INNER, bit)   \
     ROW(BARRIER, LT_TRAIT_USES_COUNTED | LT_TRAIT_EVENT, bit)                                      \

@@ -15,7 +15,7 @@ void event_write(struct lt_thread *t, const struct lock_event *event)
     if ((lt_own.mode & LEVEL_MASK) < LT_LEVEL_CONTENDED)
         return;
     uint32_t mode = thread_busy(t);
-    if (event->type != LT_RECORD_HOLD)
+    if (event->type != LT_RECORD_HOLD && event->type != LT_RECORD_RELEASE)
         site_add(t, event->lock, event->stack, event->wait);
     ring_write(t, event);
     if (UNLIKELY(long_wait_may_be(event->wait)))

@@ -73,16 +73,9 @@ static inline bool signals_are_recorded(uint32_t mode)
     return (mode & LEVEL_MASK) == LT_LEVEL_ALL;
 }
 
-/* For a hook that does nothing first. */
-static inline void no_step(const void *lock)
-{
-    (void)lock;
-}
-
-/* Defines a hook. `is_heard(lock)`: false if no thread waits, and that matters. `before(lock)` is
- * called first. The rare cases lie apart, so the rest needs next to no registers, and none at all
- * at rest. */
-#define SIGNAL_HOOK(name, real, type, kind, record, is_heard, before)                              \
+/* Defines a hook. `is_heard(lock)`: false if no thread waits, and that matters. The rare cases lie
+ * apart, so the rest needs next to no registers, and none at all at rest. */
+#define SIGNAL_HOOK(name, real, type, kind, record, is_heard)                                      \
     static NOINLINE int name##_slowly(type *lock, uint32_t mode)                                   \
     {                                                                                              \
         struct lt_counts *counted = signal_count_slowly(lock_key(kind, lock), mode);               \
@@ -108,7 +101,6 @@ static inline void no_step(const void *lock)
         uint32_t mode = current_mode();                                                            \
         if (at_rest(mode))                                                                         \
             return real(lock);                                                                     \
-        before(lock);                                                                              \
         if (UNLIKELY(signals_are_recorded(mode)))                                                  \
             return name##_recorded(lock, mode);                                                    \
         struct lt_counts *counts = signal_counts_of(lock_key(kind, lock), mode);                   \

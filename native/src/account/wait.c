@@ -71,6 +71,11 @@ static bool is_woken(uint64_t key)
     return lt_kind_is_in(LT_KINDS_WOKEN, kind_of(key));
 }
 
+static bool is_timed_by_wakes(uint64_t key)
+{
+    return lt_kind_is_in(LT_KINDS_TIMED_BY_WAKES, kind_of(key));
+}
+
 /* Whether the wait is part of a wait for a lock that the program made. The outer wait is published
  * and counted, not this one. But a contended mutex inside is of interest. */
 static bool is_within(uint64_t key, uint64_t outer)
@@ -312,8 +317,7 @@ static uint64_t taken_at(const struct waiting *w)
 void wait_end_done(struct waiting *w)
 {
     uint64_t waited;
-    bool woken = is_woken(w->key);
-    struct lt_lock_counters *counters = wait_end(w, &waited, woken);
+    struct lt_lock_counters *counters = wait_end(w, &waited, is_woken(w->key));
     if (!counters)
         return;
     if (has_lives(counters->key))
@@ -321,7 +325,7 @@ void wait_end_done(struct waiting *w)
     counters->counts.acquisitions++;
     if (w->within)
         return;
-    if (woken)
+    if (is_timed_by_wakes(w->key))
         wake_expect(counters, w->start + waited);
     waits_of(w->thread, counters)->contended++;
     histogram_add(w->thread, counters, LT_LINE_WAITS, waited);
@@ -348,7 +352,7 @@ void wait_end_refused(struct waiting *w)
     if (w->thread != lt_own.block)
         return;
     take_back(w, w->start, false);
-    if (is_woken(w->key) && !w->within)
+    if (is_timed_by_wakes(w->key) && !w->within)
         wake_expect_again(w->thread, w->key, w->start);
 }
 

@@ -2,9 +2,10 @@
  * thread that wakes its waiters has just released the lock. So the thread is charged with the time
  * that the waiters have waited since the last wake (account/blame.h). The library does not know
  * which futexes are locks, and charges all of them. The tool takes what is charged to locks, by the
- * functions of the waiters.
+ * functions of the waiters. A post of a semaphore wakes a waiter, too.
  *
- * If the thread got the word itself by a wait, and has not woken it since, its hold is timed. */
+ * If the thread got the word itself by a wait, and has not woken it since, its hold is timed. Each
+ * such wake has a record, for the time line. */
 #ifndef LOCKTOP_WAKE_H
 #define LOCKTOP_WAKE_H
 
@@ -12,12 +13,16 @@
 
 #include "account/blame.h"
 #include "base/compiler.h"
+#include "base/modes.h"
+#include "base/tls.h"
 #include "locktop/abi.h"
 #include "tables/thread_table.h"
 
 struct wake {
+    uint64_t key;
     struct lt_lock_counters *counters; /* of the thread; NULL if it has none */
     uint32_t lock;                     /* id; 0: nothing to account for */
+    uint64_t end;                      /* ticks, when the hold was over */
     uint64_t hold;                     /* ticks; 0: not known */
     struct blame_due due;
 };
@@ -38,9 +43,20 @@ static inline void wake_expect_again(struct lt_thread *t, uint64_t key, uint64_t
         counters->woken_at = start;
 }
 
+/* The block of a thread that wakes others. A signal handler may do so: it registers no thread. */
+static inline struct lt_thread *waker(void)
+{
+    uint32_t mode = current_mode();
+    return at_rest(mode) ? NULL : ready(mode);
+}
+
 /* Before the wake: afterwards a woken thread may run first. Registers no thread and makes nothing,
  * because signal handlers wake, too. Returns whether there is something to account for. */
 NOINLINE bool wake_begin(struct lt_thread *t, uint64_t key, struct wake *wake);
+
+/* The same before a post of a semaphore, after the post is counted. A thread that had taken no
+ * unit, as a producer of work, held nothing, and is charged with nothing. Nor is a hold timed. */
+NOINLINE bool wake_begin_post(struct lt_thread *t, uint64_t key, struct wake *wake);
 
 /* After the wake, which the account delays no more. `frame`: FRAME() of the hook. */
 NOINLINE void wake_end(struct lt_thread *t, const struct wake *wake, const uintptr_t *frame);

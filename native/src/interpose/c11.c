@@ -100,9 +100,8 @@ static inline bool wakes_all(cnd_t *c)
     return cond_wakes(cond_of(c), UINT32_MAX);
 }
 
-SIGNAL_HOOK(cnd_signal, real_cnd_signal, cnd_t, LT_KIND_COND, LT_RECORD_SIGNAL, wakes_one, no_step)
-SIGNAL_HOOK(cnd_broadcast, real_cnd_broadcast, cnd_t, LT_KIND_COND, LT_RECORD_BROADCAST, wakes_all,
-            no_step)
+SIGNAL_HOOK(cnd_signal, real_cnd_signal, cnd_t, LT_KIND_COND, LT_RECORD_SIGNAL, wakes_one)
+SIGNAL_HOOK(cnd_broadcast, real_cnd_broadcast, cnd_t, LT_KIND_COND, LT_RECORD_BROADCAST, wakes_all)
 
 EXPORT int cnd_wait(cnd_t *c, mtx_t *m)
 {

@@ -48,9 +48,9 @@ static inline bool wakes_one_old(const pthread_cond_t *c)
         return result;                                                                             \
     }                                                                                              \
     SIGNAL_HOOK(cond_signal##suffix, real_pthread_cond_signal##suffix, pthread_cond_t,             \
-                LT_KIND_COND, LT_RECORD_SIGNAL, wakes_one##suffix, no_step)                        \
+                LT_KIND_COND, LT_RECORD_SIGNAL, wakes_one##suffix)                                 \
     SIGNAL_HOOK(cond_broadcast##suffix, real_pthread_cond_broadcast##suffix, pthread_cond_t,       \
-                LT_KIND_COND, LT_RECORD_BROADCAST, wakes_all##suffix, no_step)                     \
+                LT_KIND_COND, LT_RECORD_BROADCAST, wakes_all##suffix)                              \
     EXPORT int cond_wait##suffix(pthread_cond_t *c, pthread_mutex_t *m)                            \
     {                                                                                              \
         return cond_wait_plain(real_pthread_cond_wait##suffix, c, m, FRAME());                     \

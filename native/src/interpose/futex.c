@@ -9,7 +9,6 @@
 #include "account/wait.h"
 #include "account/wake.h"
 #include "base/lock_key.h"
-#include "base/modes.h"
 #include "base/tls.h"
 #include "interpose/real.h"
 #include "stack/capture.h"
@@ -143,13 +142,6 @@ static NOINLINE long wake(struct lt_thread *t, long number, long a, long b, long
         errno = error;
     }
     return result;
-}
-
-/* The block of a thread that wakes others. A signal handler may do so: it registers no thread. */
-static inline struct lt_thread *waker(void)
-{
-    uint32_t mode = current_mode();
-    return at_rest(mode) ? NULL : ready(mode);
 }
 
 /* Declared for the assembler only. */

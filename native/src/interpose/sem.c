@@ -10,7 +10,7 @@
 #include "account/hold.h"
 #include "account/signal_counts.h"
 #include "account/wait.h"
-#include "base/clock.h"
+#include "account/wake.h"
 #include "base/lock_key.h"
 #include "base/tls.h"
 #include "interpose/real.h"
@@ -47,31 +47,25 @@ static inline bool is_waited_for(const sem_t *s)
     return __atomic_load_n(&((const unsigned *)(const void *)s)[1], __ATOMIC_RELAXED) != 0;
 }
 
-/* A post while threads wait: what they wait for since then began before. */
-static NOINLINE void note_post(const sem_t *s)
+/* A post while threads wait. If the thread had taken a unit, it held what they waited for. */
+static NOINLINE int post_to_waiters(sem_t *s, const uintptr_t *frame)
 {
-    struct lt_lock *lock = lock_find(key_of(s));
-    if (lock)
-        __atomic_store_n(&lock->waits, lt_now() | LT_POSTS_NOTED, __ATOMIC_RELAXED);
+    struct lt_thread *t = waker();
+    struct wake wake;
+    /* of a shared one, a thread of another process may have held it */
+    bool is_due = t && wake_begin_post(t, key_of(s), &wake) && !is_shared(s);
+    int result = real_sem_post(s);
+    if (is_due && result == 0) {
+        int error = errno;
+        wake_end(t, &wake, frame);
+        errno = error;
+    }
+    return result;
 }
 
-static inline void before_post(const sem_t *s)
+static ALWAYS_INLINE int post(sem_t *s)
 {
-    if (UNLIKELY(is_waited_for(s)))
-        note_post(s);
-}
-
-/* From now on, posts are noted while this thread waits. */
-static void note_wait(struct lt_thread *t, const sem_t *s)
-{
-    const struct lt_lock_counters *counters = counters_find(t, key_of(s));
-    if (!counters)
-        return; /* it counts as one of the other locks */
-    struct lt_lock *lock = (struct lt_lock *)(uintptr_t)counters->lock_at;
-    uint64_t none = 0;
-    if (lock && __atomic_load_n(&lock->waits, __ATOMIC_RELAXED) == 0)
-        __atomic_compare_exchange_n(&lock->waits, &none, LT_POSTS_NOTED, false, __ATOMIC_RELAXED,
-                                    __ATOMIC_RELAXED);
+    return UNLIKELY(is_waited_for(s)) ? post_to_waiters(s, FRAME()) : real_sem_post(s);
 }
 
 /* glibc checks the clock and the time before it tries, and reads the time even if it need not. */
@@ -101,7 +95,6 @@ static NOINLINE int wait_for(struct lt_thread *t, sem_t *s, const struct call *c
                                            (is_shared(s) ? LT_WAIT_PSHARED : 0u)},
                frame);
     sem_life_check(t, key_of(s));
-    note_wait(t, s);
     if (call->form == WAIT)
         inherited_semaphore_check(t, key_of(s));
     int result = call_real(s, call);
@@ -165,7 +158,7 @@ static inline bool is_heard(const sem_t *s)
     return true;
 }
 
-SIGNAL_HOOK(sem_post, real_sem_post, sem_t, LT_KIND_SEM, LT_RECORD_SIGNAL, is_heard, before_post)
+SIGNAL_HOOK(sem_post, post, sem_t, LT_KIND_SEM, LT_RECORD_SIGNAL, is_heard)
 
 static void is_called(sem_t *s, const char *name)
 {

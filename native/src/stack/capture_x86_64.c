@@ -13,6 +13,7 @@
 #include "shm/arena.h"
 #include "shm/segment.h"
 #include "stack/capture.h"
+#include "stack/handler_stack.h"
 #include "stack/stack_state.h"
 #include "tables/held_list.h"
 #include "tables/stack_table.h"
@@ -136,13 +137,20 @@ static inline bool lies_in(uintptr_t address, const struct code *code)
     return address - code->begin < code->end - code->begin;
 }
 
-/* Whether the thread holds a lock of the unwinder or of the allocator. If the program registered
- * code with the unwinder (__register_frame), the unwinder takes a lock of its own and may allocate.
- * The thread must not enter the unwinder while it does so, nor while the allocator has a lock. From
- * GCC 13 on most locks of the unwinder are no mutexes, and no hook sees them. */
-static bool must_not_unwind(struct lt_thread *t)
+/* The unwinder takes some 8 KB. A signal handler on a stack of its own may have less. */
+enum { UNWINDER_STACK = 16 << 10 };
+
+/* Whether the stack is too small for the unwinder, or the thread holds a lock of the unwinder or of
+ * the allocator. If the program registered code with the unwinder (__register_frame), the unwinder
+ * takes a lock of its own and may allocate. The thread must not enter the unwinder while it does
+ * so, nor while the allocator has a lock. From GCC 13 on most locks of the unwinder are no mutexes,
+ * and no hook sees them. */
+static bool must_not_unwind(struct lt_thread *t, const uintptr_t *frame)
 {
     if (UNLIKELY(stack_registering))
+        return true;
+    stack_t of_handler = handler_stack();
+    if (of_handler.ss_size && (uintptr_t)frame - (uintptr_t)of_handler.ss_sp < UNWINDER_STACK)
         return true;
     for (uint32_t offset = 0; offset < t->held_top; offset += (uint32_t)sizeof(struct lt_held))
         if (lies_in(held_at(t, offset)->site, &unwinder) ||
@@ -433,7 +441,7 @@ uint32_t stack_capture(struct lt_thread *t, const uintptr_t *frame)
     uint32_t id = cache ? cache_find(&cache->cached, frame) : 0;
     if (id)
         return id;
-    if (UNLIKELY(must_not_unwind(t)))
+    if (UNLIKELY(must_not_unwind(t, frame)))
         return caller_alone(frame);
     return cache ? unwind(frame, cache) : unwind_without_cache(frame);
 }
@@ -484,7 +492,7 @@ uint32_t stack_capture_inner(struct lt_thread *t, const uintptr_t *frame)
     if (id)
         return id;
     bool by_allocator = lies_in(frame[1], &unwinder) || lies_in(frame[1], &allocator);
-    if (!stacks || by_allocator || must_not_unwind(t) || !has_time_for_inner())
+    if (!stacks || by_allocator || must_not_unwind(t, frame) || !has_time_for_inner())
         return caller_alone(frame);
     return unwind_inner(frame, stacks);
 }

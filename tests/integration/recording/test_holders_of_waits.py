@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import NamedTuple
 
 import pytest
 from support.eventually import until
+from support.past import past
 from support.targets import StartTarget, Target
 
 from locktop.collector.analysis.timeline_holds import holders_during
-from locktop.collector.model import Snapshot, TimedWait, TimeLine
+from locktop.collector.model import TimedWait, TimeLine
 from locktop.collector.recording.history import History
 from locktop.collector.recording.memory_keeper import MemoryKeeper
 from locktop.collector.recording.time_lines import TimeLineReader
@@ -36,40 +35,6 @@ class Turn(NamedTuple):
     requested: int
     taken: int
     given: int
-
-
-class Past:
-    """All scans of a process with the records up to each, as the command keeps them."""
-
-    def __init__(self, target: Target) -> None:
-        self._source = attach(target.pid)
-        self._drain = self._source.drain()
-        self._history = History()
-
-    def scan(self) -> Snapshot:
-        slots = self._drain.take(0.0).slots if self._drain is not None else None
-        time_ns = time.time_ns()
-        snapshot = self._source.scan(resolve=True)
-        self._history.add(snapshot, time_ns, slots)
-        return snapshot
-
-    def line(self) -> TimeLine:
-        reader = TimeLineReader(self._history)
-        return reader.read(*reader.bounds())
-
-    def close(self) -> None:
-        if self._drain is not None:
-            self._drain.close()
-        self._source.close()
-
-
-@contextmanager
-def past(target: Target) -> Iterator[Past]:
-    opened = Past(target)
-    try:
-        yield opened
-    finally:
-        opened.close()
 
 
 def stalled(target: Target, waiters: int) -> tuple[TimeLine, dict[str, Turn]]:

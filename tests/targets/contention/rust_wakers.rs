@@ -1,11 +1,12 @@
 // Threads of Rust take turns to hold a Mutex while a third one waits for it. Says once how long each
 // held the Mutex meanwhile, in nanoseconds between two bounds, and the hold of the third. The turns
-// are passed on by a Condvar and a channel, where the waking thread holds nothing. Ends at a line.
+// are passed on by a Condvar and a channel, where the waking thread holds nothing. With "awaited",
+// begins at a line. Ends at a line.
 use std::fs;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
-use std::sync::{mpsc, Arc, Condvar, Mutex};
+use std::sync::{mpsc, Arc, Condvar, Mutex, RwLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -18,6 +19,7 @@ extern "C" {
 #[derive(Default)]
 struct Shared {
     guarded: Mutex<u64>,
+    written: RwLock<u64>,
     turn: Mutex<usize>,
     turn_changed: Condvar,
     held: AtomicBool,
@@ -128,9 +130,44 @@ fn keep() {
     second.join().unwrap();
 }
 
+// Holds a RwLock to write while another thread waits to read it, again and again. Begins at a line.
+fn write() {
+    let shared = Arc::new(Shared::default());
+    let (rounds, next_round) = mpsc::channel::<()>();
+    let (done, has_read) = mpsc::channel();
+    let its = shared.clone();
+    thread::spawn(move || {
+        its.waiter.store(unsafe { gettid() }, Ordering::SeqCst);
+        while next_round.recv().is_ok() {
+            its.held.store(true, Ordering::SeqCst);
+            drop(its.written.read().unwrap());
+            done.send(()).unwrap();
+        }
+    });
+    std::io::stdin().read_line(&mut String::new()).unwrap();
+    for _ in 0..ROUNDS {
+        shared.held.store(false, Ordering::SeqCst);
+        let guard = shared.written.write().unwrap();
+        rounds.send(()).unwrap();
+        while !shared.held.load(Ordering::SeqCst) || !sleeps(shared.waiter.load(Ordering::SeqCst)) {
+            thread::yield_now();
+        }
+        thread::sleep(Duration::from_millis(20));
+        drop(guard);
+        has_read.recv().unwrap();
+    }
+    let reader = shared.waiter.load(Ordering::SeqCst);
+    println!("{{\"writer\": {}, \"reader\": {}}}", unsafe { gettid() }, reader);
+    std::io::stdout().flush().unwrap();
+    std::io::stdin().read_line(&mut String::new()).unwrap();
+}
+
 fn main() {
-    if std::env::args().nth(1).is_some() {
-        return keep();
+    match std::env::args().nth(1).as_deref() {
+        Some("kept") => return keep(),
+        Some("written") => return write(),
+        Some("awaited") => drop(std::io::stdin().read_line(&mut String::new())),
+        _ => {}
     }
     let (shared, begin) = (Arc::new(Shared::default()), Instant::now());
     let (send, receive) = mpsc::channel::<(&str, (i32, u64, u64))>();

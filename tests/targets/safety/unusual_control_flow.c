@@ -30,7 +30,8 @@ pthread_mutex_t g_inside = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t fought_for = PTHREAD_MUTEX_INITIALIZER;
 static ucontext_t scheduler, coroutines[2];
 static char stacks[2][STACK];
-static sem_t turn, never, posts;
+static sem_t turn, never, posts, baton;
+static __thread volatile int has_baton;
 static atomic_int switches, over, tid;
 
 /* ---- coroutines ---- */
@@ -174,7 +175,10 @@ static void jump(void)
 static void posts_from_small_stack(int signal)
 {
     (void)signal;
-    sem_post(&posts);
+    if (has_baton)
+        sem_post(&baton); /* another thread mostly waits for it */
+    else
+        sem_post(&posts);
 }
 
 static void *fights_on_alternate_stack(void *argument)
@@ -191,6 +195,11 @@ static void *fights_on_alternate_stack(void *argument)
         pthread_mutex_lock(&fought_for);
         raise(SIGUSR2);
         pthread_mutex_unlock(&fought_for);
+        sem_wait(&baton);
+        has_baton = 1;
+        sched_yield();
+        raise(SIGUSR2);
+        has_baton = 0;
     }
     stack_t now_there;
     sigaltstack(NULL, &now_there);
@@ -207,6 +216,7 @@ static void on_alternate_stacks(void)
     sem_post(
         &posts); /* the loader's stack for symbol binding must not come from the alternate stack */
     sem_wait(&posts);
+    sem_init(&baton, 0, 1);
     for (int i = 0; i < THREADS; i++)
         threads[i] = start(fights_on_alternate_stack, NULL, NULL);
     for (int i = 0; i < THREADS; i++)

@@ -63,6 +63,11 @@ def test_holds_are_counted_by_lock_and_length() -> None:
     assert count_holds(b"") == {}
 
 
+def test_wakes_of_a_futex_are_no_holds_to_count() -> None:
+    wake = record(type=lib.LT_RECORD_RELEASE, lock=7, hold=3)
+    assert count_holds(wake + record(lock=7, hold=3)) == {(7, 3): 1}
+
+
 def test_noise_raises_nothing_and_yields_only_valid_records() -> None:
     chance = random.Random(1)
     for _ in range(2000):

@@ -56,6 +56,12 @@ def test_damaged_slots_are_left_out_when_packed() -> None:
     assert [one.tid for one in slot_batch.decode(packed)] == [1, 2]
 
 
+def test_a_wake_of_a_futex_is_a_release() -> None:
+    wake = record(type=lib.LT_RECORD_RELEASE, start=100, hold=40)
+    found = list(slot_batch.decode(batch(wake + record(start=100, hold=40))))
+    assert [(one.is_release, one.wait_ns) for one in found] == [(True, 0), (False, 0)]
+
+
 def test_an_empty_batch_stays_empty() -> None:
     assert list(slot_batch.decode(slot_batch.pack(batch(b"")))) == []
 

@@ -38,7 +38,8 @@ _MIN_ROUNDS = 100
 _MAX_REPLAY_ERROR, _MAX_PHASE_CHANGE = 0.05, 1.5
 #: The largest share of records of threads that begin or end in the span.
 _MAX_BRIEF = 0.2
-#: The largest share of threads in waits that the library does not observe.
+#: The largest share of threads in waits that the library does not observe, and of the threads' time
+#: in waits for futexes that are locks.
 _MAX_UNOBSERVED = 0.1
 #: The largest share of their sleep in which threads may wait for requests, if their number changes.
 _MAX_REQUESTS = 0.3
@@ -84,13 +85,13 @@ def answer(
         on_replay(_BASE_PART * number / len(spans), None)
     mean = sum(recorded) / len(recorded) if recorded else 0.0
     ratio = sum(replayed) / sum(recorded) if mean else 0.0
-    refusal = _refusal(evidence, spans, recorded, ratio)
     pressure = _pressure(evidence, counted_parts)
     changes = question.changes or [
         change
         for change in suggested(evidence, pressure)
         if _hindrance(evidence, spans, change) is None
     ]
+    refusal = _refusal(evidence, spans, recorded, ratio, changes)
     predictions: list[Prediction] = []
     refused: list[RefusedChange] = []
     for number, change in enumerate(changes if refusal is None else (), 1):
@@ -145,7 +146,9 @@ def _try_change(
 def _hindrance(
     evidence: Evidence, spans: Iterable[SpanReplays], change: Change
 ) -> WhatIfRefusal | None:
-    """Return why nobody can predict a change of the number of threads; None: all is well."""
+    """Return why nobody can predict a change; None: all is well."""
+    if change.lock in evidence.futex_locks:
+        return WhatIfRefusal.UNRECORDED
     if change.kind is not ChangeKind.THREADS:
         return None
     if any(is_dependent(span.program, change.group) for span in spans):
@@ -164,9 +167,16 @@ def _gain(prediction: Prediction) -> float:
 
 
 def _refusal(
-    evidence: Evidence, spans: Sequence[SpanReplays], recorded: Sequence[float], ratio: float
+    evidence: Evidence,
+    spans: Sequence[SpanReplays],
+    recorded: Sequence[float],
+    ratio: float,
+    changes: Sequence[Change],
 ) -> WhatIfRefusal | None:
     """Return why nothing can be predicted; None: all is well."""
+    max_futex_waits = _MAX_UNOBSERVED if changes else _MIN_WAIT_SHARE
+    if _futex_wait_share(evidence) > max_futex_waits:
+        return WhatIfRefusal.UNRECORDED
     if len(spans) < _MIN_PARTS:
         return WhatIfRefusal.LOST if evidence.losses else WhatIfRefusal.FEW
     rounds = sum(
@@ -191,6 +201,13 @@ def _refusal(
     if abs(ratio - 1) > _MAX_REPLAY_ERROR:
         return WhatIfRefusal.REPLAY
     return None
+
+
+def _futex_wait_share(evidence: Evidence) -> float:
+    """Return the share of all threads' time in waits for futexes that are locks."""
+    waits = [record for record in evidence.records if record.lock in evidence.futex_locks]
+    threads = len({record.tid for record in evidence.records}) or 1
+    return sum(record.wait_ns for record in waits) / (evidence.span_ns * threads)
 
 
 def suggested(evidence: Evidence, pressure: Iterable[LockPressureShare]) -> list[Change]:

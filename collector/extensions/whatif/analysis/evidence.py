@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -61,6 +61,8 @@ class Evidence(Struct, frozen=True):
     #: By tid: the last wait, if it goes on at the end, and not for a lock that threads hold.
     last_waits: Mapping[int, WaitRecord] = {}
     marks: Sequence[MarkRecord] = ()  # the oldest first
+    #: ids of the futexes that are locks: threads wait for them in contention
+    futex_locks: Set[int] = frozenset()
     begun: Mapping[int, BegunThread] = {}  # by tid
 
     @property

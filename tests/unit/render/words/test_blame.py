@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from unit.builders import scenarios
 
 from locktop.collector.model import Blame, Kind
-from locktop.collector.render.words.blame import divided
+from locktop.collector.render.words.blame import deed, divided, evidence, hand_over, site_verb
 
 HOLDER, ENDED, WOKEN = Blame(7, 0, 9.0), Blame(0, 0x40, 9.0), Blame(0, 0, 9.0)
 SHARES = ((HOLDER, 4.0), (ENDED, 1.1), (WOKEN, 5.5))
@@ -35,3 +35,27 @@ def test_who_holds_a_futex_now_is_not_known() -> None:
 @pytest.mark.parametrize("shares", [(), SHARES[:2], SHARES[2:]])
 def test_one_part_alone_has_no_sentence(shares: tuple[tuple[Blame, float], ...]) -> None:
     assert divided(shares, Kind.MUTEX, scenarios.normal()) == ""
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (Kind.MUTEX, ("", "taken", "took it", ("released it", "released"))),
+        (
+            Kind.FUTEX,
+            (
+                "as wakes of its waiters show", "released", "released it",
+                ("woke its waiters", "woken"),
+            ),
+        ),
+        (
+            Kind.SEM,
+            (
+                "as posts while threads waited show", "posted", "posted it",
+                ("posted it", "posted"),
+            ),
+        ),
+    ],
+)  # fmt: skip
+def test_the_words_tell_how_holders_are_known(kind: Kind, said: tuple[object, ...]) -> None:
+    assert (evidence(kind), site_verb(kind), deed(kind), hand_over(kind)) == said

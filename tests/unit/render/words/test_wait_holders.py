@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 from unit.builders import records
-from unit.builders.time_lines import MS
+from unit.builders.time_lines import MS, record
 
 from locktop.collector.model import (
     ActivityState,
     HoldShare,
+    Kind,
     ThreadActivity,
     ThreadState,
     WaitHolders,
@@ -29,8 +30,9 @@ def share(tid: int, milliseconds: float) -> HoldShare:
     return HoldShare(tid=tid, held_ns=round(milliseconds * MS), site=0)
 
 
-def said(found: WaitHolders, began_with: int = 0) -> list[str]:
-    return list(sentences(found, began_with, INDEX))
+def said(found: WaitHolders, began_with: int = 0, kind: Kind = Kind.MUTEX) -> list[str]:
+    wait = record(9, 0, 2000, holder=began_with, kind=kind)
+    return list(sentences(found, wait, INDEX))
 
 
 def test_the_largest_share_comes_first_with_what_its_thread_did() -> None:
@@ -86,3 +88,12 @@ def test_most_of_the_wait_without_a_hold_comes_first() -> None:
 def test_a_part_of_a_wait_has_its_words() -> None:
     found = replace(WAIT, shares=(share(1, 1980),), is_part=True)
     assert said(found) == ["compactor had it for 1.98 s of the 2.00 s in this span"]
+
+
+def test_holders_of_a_futex_are_known_by_wakes_and_by_the_stack_of_their_wait() -> None:
+    found = replace(WAIT, shares=(replace(share(1, 1980), stack=2), share(2, 0.029)))
+    assert said(found, kind=Kind.FUTEX) == [
+        "compactor had it for 1.98 s of the 2.00 s, taken in cache_put cache.c:88",
+        "then serve-0 29.0 us",
+        "as wakes of the waiters show, of holds that began with a wait",
+    ]

@@ -40,6 +40,12 @@ def test_only_a_timeout_is_timed_out() -> None:
     assert event.timed_out
 
 
+def test_a_wake_of_a_futex_is_no_event() -> None:
+    assert (
+        event_builder.event(replace(RAW, type=lib.LT_RECORD_RELEASE), 0, monotonic_clock()) is None
+    )
+
+
 def test_a_record_of_an_unknown_kind_is_no_event() -> None:
     assert event_builder.event(replace(RAW, kind=100), 0, monotonic_clock()) is None
 

@@ -23,7 +23,7 @@ from locktop.collector.extensions.whatif.model import (
     WhatIfRefusal,
 )
 from locktop.collector.extensions.whatif.simulator import Simulator
-from locktop.collector.model import MarkRecord, WaitRecord
+from locktop.collector.model import Kind, MarkRecord, WaitRecord
 
 SPAN_US = 400_000
 #: One change takes a third of the time that the likely ones take.
@@ -216,6 +216,29 @@ def test_a_refusal_because_of_phases_tells_when_the_program_changed() -> None:
     changed_s = datetime.fromisoformat(found.changed_at).timestamp()
     assert changed_s == pytest.approx(SPAN_US / 2 / 1e6, abs=0.01)
     assert answered(crowd(), Question(())).changed_at == ""
+
+
+def with_futex_waits(evidence: Evidence, wait_us: float) -> Evidence:
+    """Return the evidence with waits of two threads for a futex that is a lock."""
+    waits = [
+        replace(hold(tid, 66, SPAN_US / 2, 0, wait_us), kind=Kind.FUTEX, hold_ns=None)
+        for tid in (1, 2)
+    ]
+    return replace(evidence, records=[*evidence.records, *waits], futex_locks=frozenset({66}))
+
+
+def test_waits_for_futexes_that_are_locks_cannot_be_replayed() -> None:
+    hot = with_futex_waits(crowd(), SPAN_US * THREADS * 0.08)
+    found = answered(hot, Question([HALF]))
+    assert (found.refusal, found.predictions) == (WhatIfRefusal.UNRECORDED, ())
+
+
+def test_a_change_of_a_futex_is_refused_and_the_others_are_predicted() -> None:
+    rare = with_futex_waits(crowd(), SPAN_US * 0.01)
+    of_futex = Change(ChangeKind.HOLD, 0.5, lock=66)
+    found = answered(rare, Question([HALF, of_futex]))
+    assert [one.change for one in found.predictions] == [HALF]
+    assert found.refused == (RefusedChange(of_futex, WhatIfRefusal.UNRECORDED),)
 
 
 def test_the_replays_tell_how_far_they_are() -> None:

@@ -1,0 +1,62 @@
+"""Holders of semaphores, by their posts while threads wait, against what the program measured."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from support import tool
+from support.past import past
+from support.targets import StartTarget
+
+from locktop.collector.render.text import timeline
+
+_ROUNDS = 5
+#: Of all charges together: each is rounded to the unit of lt_lock.waits.
+_ROUNDING_S = 1e-4
+
+
+@pytest.mark.parametrize("name", ["g_lock", "g_slots"])
+def test_waits_for_a_semaphore_that_is_a_lock_are_blamed_on_the_poster_that_had_a_unit(
+    start_target: StartTarget, name: str
+) -> None:
+    target = start_target("semaphores_as_locks")
+    truth = target.truth()
+    document = tool.snapshot(target.pid)
+    lock = tool.lock_named(document, name)
+    charged = [entry for entry in lock["blame"] if entry["tid"]]
+    assert {entry["tid"] for entry in charged} == {truth["holder"]}
+    least, most = truth[name]
+    assert least - _ROUNDING_S <= sum(entry["wait_s"] for entry in charged) <= most + _ROUNDING_S
+    functions = {document["sites"][entry["site"]]["function"] for entry in charged}
+    assert functions == {"post_while_wanted"}
+    assert not lock["idle"]
+    assert not lock["hold_timed"]
+    text = " ".join(tool.run("snapshot", "-p", target.pid, "--format", "text").stdout.split())
+    assert "as posts while threads waited show" in text
+    target.go_on()
+    assert target.finish() == (0, [])
+
+
+def test_who_posts_work_holds_nothing(start_target: StartTarget) -> None:
+    target = start_target("semaphores_as_locks", "awaited")
+    with past(target) as scans:
+        scans.scan()
+        target.go_on()
+        truth = target.truth()
+        scans.scan()
+        line = scans.line()
+    document = tool.snapshot(target.pid)
+    work = tool.lock_named(document, "g_work")
+    assert work["idle"]
+    assert not work.get("blame")
+    names = {lock.id: lock.name for lock in line.snapshot.locks}
+    passed = Counter((names[flow.lock], flow.from_tid, flow.to_tid) for flow in line.flows)
+    pair = truth["holder"], truth["waiter"]
+    assert passed == {
+        ("g_lock", *pair): _ROUNDS,
+        ("g_slots", *pair): _ROUNDS,
+    }
+    assert " posted it at " in timeline.render(line, 80)
+    target.go_on()
+    assert target.finish() == (0, [])

@@ -1,0 +1,47 @@
+"""The past of a process, from scans that a test makes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from locktop.collector.model import Snapshot, TimeLine
+from locktop.collector.recording.history import History
+from locktop.collector.recording.time_lines import TimeLineReader
+from locktop.collector.sources.attach import attach
+from support.targets import Target
+
+
+class Past:
+    """All scans of a process with the records up to each, as the command keeps them."""
+
+    def __init__(self, target: Target) -> None:
+        self._source = attach(target.pid)
+        self._drain = self._source.drain()
+        self.history = History()
+
+    def scan(self) -> Snapshot:
+        slots = self._drain.take(0.0).slots if self._drain is not None else None
+        time_ns = time.time_ns()
+        snapshot = self._source.scan(resolve=True)
+        self.history.add(snapshot, time_ns, slots)
+        return snapshot
+
+    def line(self) -> TimeLine:
+        reader = TimeLineReader(self.history)
+        return reader.read(*reader.bounds())
+
+    def close(self) -> None:
+        if self._drain is not None:
+            self._drain.close()
+        self._source.close()
+
+
+@contextmanager
+def past(target: Target) -> Iterator[Past]:
+    opened = Past(target)
+    try:
+        yield opened
+    finally:
+        opened.close()
