@@ -326,6 +326,7 @@ class SamplingBuilder:
             wait_s=lock.wait.s,
             wait_error_s=lock.wait.error_s,
             wait_max_s=lock.longest_s,
+            wait_max_is_lower_bound=True,
             hold_max_s=None,
             holders=tuple(sorted(owners)) if is_contention else (),
             waiters=tuple(wait.tid for wait in longest_first),
