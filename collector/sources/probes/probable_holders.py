@@ -103,6 +103,208 @@ class _Target(Struct):
     waiters: frozenset[int]
 
 
+class _HolderSearch:
+    """One search of a scan, in the threads as they are now.
+
+    Args:
+        pid: the process.
+        tasks: the threads of the process.
+        draft: the scan.
+        unwinder: follows stacks and code.
+        before: the answers of the search before.
+        follows_all: also threads without a sign of a lock that may be none.
+    """
+
+    def __init__(
+        self,
+        pid: int,
+        tasks: KernelThreads,
+        draft: Draft,
+        unwinder: Unwinder,
+        before: _Kept,
+        follows_all: bool,
+    ) -> None:
+        self._pid = pid
+        self._tasks = tasks
+        self._draft = draft
+        self._unwinder = unwinder
+        self._before = before
+        self._until = 0.0  # when the search ends, time.thread_time()
+        self._follows_all = follows_all
+        self.kept = _Kept()
+        threads = {thread.tid: thread for thread in draft.threads if _is_own(thread)}
+        addresses = {lock.id: lock.address for lock in draft.locks}
+        self.moments = {
+            tid: moment
+            for tid, moment in tasks.moments(threads).items()
+            if self._is_as_scanned(threads[tid], moment, addresses)
+        }
+
+    def probable_holders(
+        self, wanted: Mapping[int, _WantedLock], budget_s: float
+    ) -> dict[int, tuple[ProbableHolder, ...]]:
+        """Return the probable holders of these locks, both by the id of the lock.
+
+        ``budget_s``: CPU seconds to follow threads.
+        """
+        self._until = time.thread_time() + budget_s
+        probable: dict[int, tuple[ProbableHolder, ...]] = {}
+        for target in list(self._targets(wanted)):
+            holders = self._sleeping_holders(target)
+            if holders is not None and not holders:
+                holders = self._running_holders(target)
+            if holders and len(holders) <= _MAX_HOLDERS:
+                probable[target.lock.id] = tuple(
+                    ProbableHolder(tid=tid, evidence=HolderEvidence.GUARD, site=site)
+                    for tid, site in sorted(holders.items())
+                )
+        return probable
+
+    def _others(self, target: _Target) -> dict[int, ThreadMoment]:
+        """Return the threads that do not wait for a lock, by tid."""
+        return {tid: each for tid, each in self.moments.items() if tid not in target.waiters}
+
+    def _is_as_scanned(
+        self, thread: Thread, moment: ThreadMoment, addresses: Mapping[int, int]
+    ) -> bool:
+        """Return whether a thread that waits in the scan still does: else it may have the lock."""
+        wait = thread.waiting_for
+        if wait is None:
+            return True
+        if moment.call is None or not _sleeps(moment):
+            return False
+        call = futex.parse_wait(self._pid, moment.call)
+        if wait.kind not in HOLDER_SOUGHT_KINDS:
+            return True
+        address = addresses.get(wait.lock)
+        return (
+            call is not None
+            and address is not None
+            and 0 <= call.address - address < _MAX_LOCK_SIZE
+        )
+
+    def _sleeping_holders(self, target: _Target) -> dict[int, int] | None:
+        """Return the sites of sleeping threads that go on to release a lock, by tid.
+
+        Returns:
+            None if no time was left for a thread with the lock on its stack.
+        """
+        candidates = self._candidates(target)
+        if candidates is None:
+            return None
+        holders = {}
+        others_alike: set[_Likeness] = set()  # of threads that do not hold the lock
+        for question, moment, likeness in candidates:
+            answer = self.kept.answers.get(question) or self._before.answers.get(question)
+            if answer is None and likeness in others_alike:
+                answer = _NO_HOLDER
+            if answer is None and self._is_over():
+                if likeness.references:
+                    return None
+                continue
+            answer = answer or self._answer(question, moment)
+            if answer is not None:
+                self.kept.answers[question] = answer
+                if answer.holds:
+                    holders[question.tid] = answer.site
+                elif likeness.addresses:
+                    others_alike.add(likeness)
+        return holders
+
+    def _is_over(self) -> bool:
+        return time.thread_time() > self._until
+
+    def _answer(self, question: _HoldQuestion, moment: ThreadMoment) -> _Answer | None:
+        """Follow the frames of a thread; None if it has run meanwhile."""
+        assert moment.call is not None
+        first = self._unwinder.first_use(question.tid, moment.call, question.words)
+        again = self._tasks.moments([question.tid]).get(question.tid)
+        has_slept = again is not None and (again.counts, again.call) == (moment.counts, moment.call)
+        return _Answer(first[1], first[0]) if first is not None and has_slept else None
+
+    def _running_holders(self, target: _Target) -> dict[int, int]:
+        """Return the same of threads that run, as far as the kernel samples them."""
+        running = {
+            self._tasks.kernel_tid(tid): tid
+            for tid, moment in self._others(target).items()
+            if moment.state == "R"
+        }
+        chosen = dict(islice(running.items(), _MAX_RUNNING))
+        try:
+            uses = self._unwinder.running_first_uses(chosen, target.words, _RUNNING_S)
+        except RefusedError:
+            return {}
+        return {tid: site for tid, (site, holds) in uses.items() if holds}
+
+    def _targets(self, wanted: Mapping[int, _WantedLock]) -> Iterator[_Target]:
+        """Yield the locks whose words are known; their waiters sleep in a futex call."""
+        by_words: dict[SoughtLock, list[tuple[Lock, set[int]]]] = {}
+        for thread in self._draft.threads:
+            wait, moment = thread.waiting_for, self.moments.get(thread.tid)
+            lock, seems_idle = wanted.get(wait.lock, (None, False)) if wait else (None, False)
+            if wait is None or lock is None or moment is None or not _sleeps(moment):
+                continue
+            assert moment.call is not None
+            call = futex.parse_wait(self._pid, moment.call)
+            if call is None or not 0 <= call.address - lock.address < _MAX_LOCK_SIZE:
+                continue
+            frames = self._draft.stacks.get(wait.stack, ())
+            stack = process_memory.read(self._pid, moment.call.sp, _PAGE)
+            words = lock_words.words_of(lock.type, lock.address, frames, stack, self._read)
+            if seems_idle:
+                words = replace(words, needs_proof=True)
+            if words.addresses:
+                by_words.setdefault(words, []).append((lock, {thread.tid}))
+        for words, locks in by_words.items():
+            waiters = frozenset(tid for _, tids in locks for tid in tids)
+            for lock in {lock.id: lock for lock, _ in locks}.values():
+                yield _Target(lock, words, waiters)
+
+    def _candidates(self, target: _Target) -> list[_Candidate] | None:
+        """Return the sleeping threads, those with the lock on their stack first.
+
+        Returns:
+            None if no time was left for all of them.
+        """
+        asleep = {
+            _HoldQuestion(tid, moment.counts, target.words): moment
+            for tid, moment in self._others(target).items()
+            if _sleeps(moment)
+        }
+        likenesses = self._before.likenesses
+        calls = [moment.call for question, moment in asleep.items()
+                 if moment.call is not None and question not in likenesses]  # fmt: skip
+        unwound = self._unwinder.cached_stacks(calls[:_MAX_NEW])
+        candidates, is_complete = [], True
+        for question, moment in asleep.items():
+            likeness = likenesses.get(question)
+            if likeness is None and self._is_over():
+                is_complete = False
+                continue
+            if likeness is None:
+                assert moment.call is not None
+                stack = unwound.get(moment.call) or self._unwinder.sleeping_stack(
+                    moment.call, lambda: True
+                )
+                likeness = self._likeness(moment.call, stack, target)
+            self.kept.likenesses[question] = likeness
+            if likeness.references or self._follows_all or not target.words.needs_proof:
+                candidates.append(_Candidate(question, moment, likeness))
+        candidates.sort(key=lambda candidate: not candidate.likeness.references)
+        return candidates if is_complete else None
+
+    def _likeness(self, call: SystemCall, stack: Unwound | None, target: _Target) -> _Likeness:
+        size = stack.heights[-1] if stack is not None and stack.complete else _STACK_SIZE
+        data = self._read(call.sp, min(size, _STACK_SIZE))  # up to the end of a shorter one
+        return _Likeness(
+            addresses=stack.addresses if stack is not None else (),
+            references=_references(data, target.words.addresses),
+        )
+
+    def _read(self, address: int, size: int) -> bytes:
+        return process_memory.read(self._pid, address, size)
+
+
 class ProbableHolders:
     """Finds these threads in one process, scan after scan. Each sleep is followed once."""
 
@@ -114,7 +316,6 @@ class ProbableHolders:
         self._probable: Mapping[int, tuple[ProbableHolder, ...]] = {}  # of the last search, by lock
         self._counts: Mapping[int, tuple[int, int, int]] = {}  # of these threads, by tid
         self._again_at = 0.0  # time.monotonic(); no scan for the screen searches before
-        self._follows_all = False  # also threads without a sign of a lock that may be none
 
     def annotate(self, draft: Draft, is_full: bool) -> bool:
         """Fill in the probable holders of locks with long waits and without a known holder.
@@ -127,7 +328,6 @@ class ProbableHolders:
             Whether a wait that seemed idle is for a lock.
         """
         wanted = _wanted_locks(draft)
-        self._follows_all = is_full
         unwinder = self._stacks.unwinder() if wanted else None
         if unwinder is None:
             self._kept = _Kept()
@@ -138,7 +338,11 @@ class ProbableHolders:
                 probable = self._lasting(wanted)
             else:
                 budget_s = _FULL_SCAN_S if is_full else _SCAN_S
-                probable = self._search(draft, wanted, unwinder, budget_s)
+                search = _HolderSearch(self._pid, self._tasks, draft, unwinder, self._kept, is_full)
+                probable = search.probable_holders(wanted, budget_s)
+                self._kept = search.kept
+                tids = {holder.tid for holders in probable.values() for holder in holders}
+                self._counts = {tid: search.moments[tid].counts for tid in tids}
         except OSError:
             return False  # the process has ended, or may not be read
         self._probable = probable
@@ -164,194 +368,6 @@ class ProbableHolders:
             if all(holder.tid in asleep for holder in holders)
         }
 
-    def _search(
-        self,
-        draft: Draft,
-        wanted: Mapping[int, _WantedLock],
-        unwinder: Unwinder,
-        budget_s: float,
-    ) -> dict[int, tuple[ProbableHolder, ...]]:
-        threads = {thread.tid: thread for thread in draft.threads if _is_own(thread)}
-        addresses = {lock.id: lock.address for lock in draft.locks}
-        moments = {
-            tid: moment
-            for tid, moment in self._tasks.moments(threads).items()
-            if self._is_as_scanned(threads[tid], moment, addresses)
-        }
-        probable: dict[int, tuple[ProbableHolder, ...]] = {}
-        before, self._kept = self._kept, _Kept()
-        targets = list(self._targets(draft, wanted, moments))
-        until = time.thread_time() + budget_s
-        for target in targets:
-            others = {tid: moments[tid] for tid in moments if tid not in target.waiters}
-            holders = self._sleeping_holders(target, others, before, unwinder, until)
-            if holders is not None and not holders:
-                holders = self._running_holders(target, others, unwinder)
-            if holders and len(holders) <= _MAX_HOLDERS:
-                probable[target.lock.id] = tuple(
-                    ProbableHolder(tid=tid, evidence=HolderEvidence.GUARD, site=site)
-                    for tid, site in sorted(holders.items())
-                )
-        tids = {holder.tid for holders in probable.values() for holder in holders}
-        self._counts = {tid: moments[tid].counts for tid in tids}
-        return probable
-
-    def _is_as_scanned(
-        self, thread: Thread, moment: ThreadMoment, addresses: Mapping[int, int]
-    ) -> bool:
-        """Return whether a thread that waits in the scan still does: else it may have the lock."""
-        wait = thread.waiting_for
-        if wait is None:
-            return True
-        if moment.call is None or not _sleeps(moment):
-            return False
-        call = futex.parse_wait(self._pid, moment.call)
-        if wait.kind not in HOLDER_SOUGHT_KINDS:
-            return True
-        address = addresses.get(wait.lock)
-        return (
-            call is not None
-            and address is not None
-            and 0 <= call.address - address < _MAX_LOCK_SIZE
-        )
-
-    def _sleeping_holders(
-        self,
-        target: _Target,
-        others: Mapping[int, ThreadMoment],
-        before: _Kept,
-        unwinder: Unwinder,
-        until: float,
-    ) -> dict[int, int] | None:
-        """Return the sites of sleeping threads that go on to release a lock, by tid.
-
-        Returns:
-            None if no time was left for a thread with the lock on its stack.
-        """
-        candidates = self._candidates(target, others, before, unwinder, until)
-        if candidates is None:
-            return None
-        holders = {}
-        others_alike: set[_Likeness] = set()  # of threads that do not hold the lock
-        for question, moment, likeness in candidates:
-            answer = self._kept.answers.get(question) or before.answers.get(question)
-            if answer is None and likeness in others_alike:
-                answer = _NO_HOLDER
-            if answer is None and time.thread_time() > until:
-                if likeness.references:
-                    return None
-                continue
-            answer = answer or self._answer(question, moment, unwinder)
-            if answer is not None:
-                self._kept.answers[question] = answer
-                if answer.holds:
-                    holders[question.tid] = answer.site
-                elif likeness.addresses:
-                    others_alike.add(likeness)
-        return holders
-
-    def _answer(
-        self, question: _HoldQuestion, moment: ThreadMoment, unwinder: Unwinder
-    ) -> _Answer | None:
-        """Follow the frames of a thread; None if it has run meanwhile."""
-        assert moment.call is not None
-        first = unwinder.first_use(question.tid, moment.call, question.words)
-        again = self._tasks.moments([question.tid]).get(question.tid)
-        has_slept = again is not None and (again.counts, again.call) == (moment.counts, moment.call)
-        return _Answer(first[1], first[0]) if first is not None and has_slept else None
-
-    def _running_holders(
-        self, target: _Target, others: Mapping[int, ThreadMoment], unwinder: Unwinder
-    ) -> dict[int, int]:
-        """Return the same of threads that run, as far as the kernel samples them."""
-        running = {
-            self._tasks.kernel_tid(tid): tid
-            for tid, moment in others.items()
-            if moment.state == "R"
-        }
-        chosen = dict(islice(running.items(), _MAX_RUNNING))
-        try:
-            uses = unwinder.running_first_uses(chosen, target.words, _RUNNING_S)
-        except RefusedError:
-            return {}
-        return {tid: site for tid, (site, holds) in uses.items() if holds}
-
-    def _targets(
-        self, draft: Draft, wanted: Mapping[int, _WantedLock], moments: Mapping[int, ThreadMoment]
-    ) -> Iterator[_Target]:
-        """Yield the locks whose words are known; their waiters sleep in a futex call."""
-        by_words: dict[SoughtLock, list[tuple[Lock, set[int]]]] = {}
-        for thread in draft.threads:
-            wait, moment = thread.waiting_for, moments.get(thread.tid)
-            lock, seems_idle = wanted.get(wait.lock, (None, False)) if wait else (None, False)
-            if wait is None or lock is None or moment is None or not _sleeps(moment):
-                continue
-            assert moment.call is not None
-            call = futex.parse_wait(self._pid, moment.call)
-            if call is None or not 0 <= call.address - lock.address < _MAX_LOCK_SIZE:
-                continue
-            frames = draft.stacks.get(wait.stack, ())
-            stack = process_memory.read(self._pid, moment.call.sp, _PAGE)
-            words = lock_words.words_of(lock.type, lock.address, frames, stack, self._read)
-            if seems_idle:
-                words = replace(words, needs_proof=True)
-            if words.addresses:
-                by_words.setdefault(words, []).append((lock, {thread.tid}))
-        for words, locks in by_words.items():
-            waiters = frozenset(tid for _, tids in locks for tid in tids)
-            for lock in {lock.id: lock for lock, _ in locks}.values():
-                yield _Target(lock, words, waiters)
-
-    def _candidates(
-        self,
-        target: _Target,
-        others: Mapping[int, ThreadMoment],
-        before: _Kept,
-        unwinder: Unwinder,
-        until: float,
-    ) -> list[_Candidate] | None:
-        """Return the sleeping threads, those with the lock on their stack first.
-
-        Returns:
-            None if no time was left for all of them.
-        """
-        asleep = {
-            _HoldQuestion(tid, moment.counts, target.words): moment
-            for tid, moment in others.items()
-            if _sleeps(moment)
-        }
-        calls = [moment.call for question, moment in asleep.items()
-                 if moment.call is not None and question not in before.likenesses]  # fmt: skip
-        unwound = unwinder.cached_stacks(calls[:_MAX_NEW])
-        candidates, is_complete = [], True
-        for question, moment in asleep.items():
-            likeness = before.likenesses.get(question)
-            if likeness is None and time.thread_time() > until:
-                is_complete = False
-                continue
-            if likeness is None:
-                assert moment.call is not None
-                stack = unwound.get(moment.call) or unwinder.sleeping_stack(
-                    moment.call, lambda: True
-                )
-                likeness = self._likeness(moment.call, stack, target)
-            self._kept.likenesses[question] = likeness
-            if likeness.references or self._follows_all or not target.words.needs_proof:
-                candidates.append(_Candidate(question, moment, likeness))
-        candidates.sort(key=lambda candidate: not candidate.likeness.references)
-        return candidates if is_complete else None
-
-    def _likeness(self, call: SystemCall, stack: Unwound | None, target: _Target) -> _Likeness:
-        size = stack.heights[-1] if stack is not None and stack.complete else _STACK_SIZE
-        data = self._read(call.sp, min(size, _STACK_SIZE))  # up to the end of a shorter one
-        return _Likeness(
-            addresses=stack.addresses if stack is not None else (),
-            references=_references(data, target.words.addresses),
-        )
-
-    def _read(self, address: int, size: int) -> bytes:
-        return process_memory.read(self._pid, address, size)
-
 
 def _references(stack: bytes, words: Collection[int]) -> tuple[tuple[int, int], ...]:
     """Return where a stack has the address of a lock, or of an object in which it may lie."""
@@ -361,11 +377,6 @@ def _references(stack: bytes, words: Collection[int]) -> tuple[tuple[int, int], 
         for index, value in enumerate(values)
         if any(word - _OBJECT_SIZE < value <= word for word in words)
     )
-
-
-def _answer_of(first: tuple[int, bool]) -> _Answer:
-    site, holds = first
-    return _Answer(holds, site if holds else 0)
 
 
 def _wanted_locks(draft: Draft) -> dict[int, _WantedLock]:

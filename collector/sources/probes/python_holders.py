@@ -30,7 +30,7 @@ _MAX_WAITERS = 64  # of one scan, those with the longest waits
 _MAX_HOLDERS = 8  # of one lock
 _OBJECT_SIZE = 64  # bytes, at most, of an object of glibc with a word at which threads wait
 #: Seconds for threads that no earlier scan read: of a scan for the screen, and of a full one.
-_SCAN_S, _FULL_SCAN_S = 0.01, 1.0
+SCAN_S, FULL_SCAN_S = 0.01, 1.0
 _AT_ONCE = 32  # threads whose frames are read together
 
 #: One sleep of a thread: its tid, and the counts of ThreadMoment.
@@ -73,7 +73,7 @@ class PythonHolders:
             self._waited.clear()
             self._held.clear()
             return
-        until = time.monotonic() + (_FULL_SCAN_S if is_full else _SCAN_S)
+        until = time.monotonic() + (FULL_SCAN_S if is_full else SCAN_S)
         try:
             locks = self._reader.locks()
             state = self._reader.state

@@ -70,7 +70,7 @@ def test_a_thread_in_a_block_is_named_and_one_that_left_it_is_not(python: str) -
 
 def test_the_holder_of_a_crowd_is_read_before_its_waiters(monkeypatch: pytest.MonkeyPatch) -> None:
     """A scan reads some threads, and of a thousand nearly all wait."""
-    monkeypatch.setattr(python_holders, "_FULL_SCAN_S", 0.0)
+    monkeypatch.setattr(python_holders, "FULL_SCAN_S", 0.0)
     with Target([PYTHON, str(source_of("python_crowd_at_a_lock"))]) as target:
         holder = target.truth()["holder"]
         with closing(attach(target.pid)) as source:
