@@ -39,7 +39,7 @@ _MAX_LOCK_SIZE = 64  # bytes from the address of a lock to a word that threads w
 _MAX_LOCKS = 16  # of one scan, those with the longest waits
 _MAX_RUNNING = perf_sample.MAX_SAMPLED
 _RUNNING_S = 0.01  # for a running thread to be on a CPU once more
-_MAX_HOLDERS = 8  # of one lock
+_MAX_HOLDERS = 8  # of one lock, but for a lock that counts more readers
 _PAGE = 4096
 _OBJECT_SIZE = 256  # bytes of an object before a lock in it
 _STACK_SIZE = 8 * _PAGE  # bytes of the stack that are searched for the lock
@@ -153,7 +153,7 @@ class _HolderSearch:
             holders = self._sleeping_holders(target)
             if holders is not None and not holders:
                 holders = self._running_holders(target)
-            if holders and len(holders) <= _MAX_HOLDERS:
+            if holders and len(holders) <= max(_MAX_HOLDERS, target.lock.readers):
                 probable[target.lock.id] = tuple(
                     ProbableHolder(tid=tid, evidence=HolderEvidence.GUARD, site=site)
                     for tid, site in sorted(holders.items())
@@ -314,7 +314,7 @@ class ProbableHolders:
         self._stacks = stacks
         self._kept = _Kept()
         self._probable: Mapping[int, tuple[ProbableHolder, ...]] = {}  # of the last search, by lock
-        self._counts: Mapping[int, tuple[int, int, int]] = {}  # of these threads, by tid
+        self._counts: dict[int, tuple[int, int, int]] = {}  # of these threads, by tid
         self._again_at = 0.0  # time.monotonic(); no scan for the screen searches before
 
     def annotate(self, draft: Draft, is_full: bool) -> bool:
@@ -334,15 +334,15 @@ class ProbableHolders:
             return False
         began = time.thread_time()
         try:
-            if not is_full and time.monotonic() < self._again_at:
-                probable = self._lasting(wanted)
-            else:
+            probable = self._lasting(wanted)
+            if is_full or time.monotonic() >= self._again_at:
                 budget_s = _FULL_SCAN_S if is_full else _SCAN_S
                 search = _HolderSearch(self._pid, self._tasks, draft, unwinder, self._kept, is_full)
-                probable = search.probable_holders(wanted, budget_s)
+                probable |= search.probable_holders(wanted, budget_s)
                 self._kept = search.kept
+                self._counts |= {tid: moment.counts for tid, moment in search.moments.items()}
                 tids = {holder.tid for holders in probable.values() for holder in holders}
-                self._counts = {tid: search.moments[tid].counts for tid in tids}
+                self._counts = {tid: self._counts[tid] for tid in tids}
         except OSError:
             return False  # the process has ended, or may not be read
         self._probable = probable
@@ -362,11 +362,11 @@ class ProbableHolders:
         tids = {holder.tid for holders in probable.values() for holder in holders}
         moments = self._tasks.moments(tids) if tids else {}
         asleep = {tid for tid in moments if moments[tid].counts == self._counts.get(tid)}
-        return {
-            id_: holders
+        lasting = {
+            id_: tuple([holder for holder in holders if holder.tid in asleep])
             for id_, holders in probable.items()
-            if all(holder.tid in asleep for holder in holders)
         }
+        return {id_: holders for id_, holders in lasting.items() if holders}
 
 
 def _references(stack: bytes, words: Collection[int]) -> tuple[tuple[int, int], ...]:

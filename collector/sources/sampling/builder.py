@@ -259,6 +259,7 @@ class SamplingBuilder:
             parties=sync_object.parties,
             idle=not contends,
             is_lower_bound=sampled_wait.since <= self._estimator.first_at,
+            later_reads=sampled_wait.later_reads,
         )
 
     # ---- locks ----

@@ -28,6 +28,7 @@ class SampledWait(Struct, frozen=True, gc=False):
     since: float  # begin of the first sample that saw it: time.monotonic()
     futex: FutexWait
     sync_object: SyncObject  # of Kind.FUTEX if the object is unknown
+    later_reads: int = 0  # rwlock: how often threads took it to read during the wait, at least
 
 
 class SampledWaitReader:
@@ -104,6 +105,7 @@ class SampledWaitReader:
                     since=sample.since,
                     futex=wait,
                     sync_object=sync_object,
+                    later_reads=_later_reads(ongoing, sync_object) if ongoing is not None else 0,
                 )
             # Nothing but an owner changes during a sleep.
             if sync_object.kind not in OWNER_CHANGES_KINDS and not sync_object.recursive:
@@ -279,6 +281,12 @@ class SampledWaitReader:
             before, after = next(read), next(read)
             contents.append((before or b"\xff" * BEFORE) + after if after else b"")
         return contents
+
+
+def _later_reads(wait: SampledWait, sync_object: SyncObject) -> int:
+    """Return how often a lock was taken to read during a wait, by the number of its readers."""
+    before, now = wait.sync_object.readers, sync_object.readers
+    return wait.later_reads + max(now - before, 0) if before else wait.later_reads
 
 
 def _pieces(address: int) -> tuple[tuple[int, int], ...]:
