@@ -31,6 +31,8 @@ class Wait(Struct, frozen=True, gc=False):
     is_lower_bound: bool = False  # the wait had begun before the first scan that showed it
     #: sampled rwlock: how often threads took it to read during the wait, at least
     later_reads: int = 0
+    #: sampled: how many sleeps with a time limit came before the present one in ``duration_s``
+    renewals: int = 0
 
 
 class ThreadElsewhere(Struct, frozen=True, gc=False):

@@ -258,7 +258,9 @@ class SamplingBuilder:
             awaits=sync_object.awaits,
             parties=sync_object.parties,
             idle=not contends,
-            is_lower_bound=sampled_wait.since <= self._estimator.first_at,
+            is_lower_bound=sampled_wait.renewals > 0
+            or sampled_wait.since <= self._estimator.first_at,
+            renewals=sampled_wait.renewals,
             later_reads=sampled_wait.later_reads,
         )
 
