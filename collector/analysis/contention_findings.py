@@ -62,6 +62,17 @@ class StarvedWriter(_Finding, frozen=True):
     longest_read_s: float
 
 
+class PerhapsStarved(_Finding, frozen=True):
+    """Writers wait for a lock that threads took to read meanwhile; its readers are not known."""
+
+    name: ClassVar = PatternName.PERHAPS_STARVED
+    writers: int
+    longest_wait_s: float
+    is_lower_bound: bool  # of longest_wait_s
+    readers: int
+    later_reads: int
+
+
 class LongHold(_Finding, frozen=True):
     """A thread sleeps in a system call while it holds a lock."""
 
@@ -130,6 +141,7 @@ Finding = (
     | Serialised
     | ThunderingHerd
     | StarvedWriter
+    | PerhapsStarved
     | LongHold
     | FalseIdle
     | Oversubscribed

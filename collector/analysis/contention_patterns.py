@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from locktop.collector.analysis import cpu_starvation, unsignalled_conditions
+from locktop.collector.analysis import cpu_starvation, overtaken_writers, unsignalled_conditions
 from locktop.collector.analysis.contention_findings import (
     Convoy,
     FalseIdle,
@@ -75,11 +75,14 @@ _HIGH_RATE_CONTENDED = 0.001  # share of the acquisitions
 _IDLE, _RUNNING, _RUNNABLE = ThreadState.IDLE, ThreadState.RUNNING, ThreadState.RUNNABLE
 
 
-def find(snapshot: Contents) -> tuple[Finding, ...]:
+def find(
+    snapshot: Contents, may_have_slept: overtaken_writers.Slept = lambda tid, duration_s: False
+) -> tuple[Finding, ...]:
     """Return the patterns of a snapshot, in the order of ``PatternName``.
 
     Args:
         snapshot: A snapshot or draft with classified waits (``Wait.idle``).
+        may_have_slept: See overtaken_writers.
 
     Returns:
         No pattern if the process has ended, if its library is dormant, or if the scan came less
@@ -88,6 +91,8 @@ def find(snapshot: Contents) -> tuple[Finding, ...]:
     index = _ContentionIndex(snapshot)
     if snapshot.ended or snapshot.level == "dormant" or index.period_s < _MIN_PERIOD_S:
         return ()
+    if snapshot.is_sampled:  # nobody counts what the other finders go by
+        return tuple(overtaken_writers.find(index.contended, may_have_slept))
     return tuple(finding for finder in _FINDERS for finding in finder(index))
 
 

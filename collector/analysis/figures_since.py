@@ -89,7 +89,11 @@ def _lock(lock: Lock, before: Lock | None) -> Lock:
         return lock
     figures = growth(lock, before)
     wait_s, hold_s = figures["wait_s"], figures["hold_s"]
-    is_longest_known = _is_longer(lock.wait_max_s, before.wait_max_s)
+    wait_max_s, is_bound = lock.wait_max_s, False
+    if not _is_longer(wait_max_s, before.wait_max_s):
+        # A maximum that samples saw bounds no later wait, of which they saw a part.
+        wait_max_s = 0.0 if lock.wait_max_is_lower_bound else min(wait_max_s, wait_s)
+        is_bound = wait_max_s > 0.0
     hold_max_s = lock.hold_max_s
     if hold_s is not None and hold_max_s is not None and before.hold_max_s is not None:
         is_known = _is_longer(hold_max_s, before.hold_max_s)
@@ -99,8 +103,8 @@ def _lock(lock: Lock, before: Lock | None) -> Lock:
     return replace(
         lock,
         **figures,
-        wait_max_s=lock.wait_max_s if is_longest_known else min(lock.wait_max_s, wait_s),
-        wait_max_is_bound=not is_longest_known and wait_s > 0.0,
+        wait_max_s=wait_max_s,
+        wait_max_is_bound=is_bound,
         hold_max_s=hold_max_s,
         wait_stacks=stacks,
         blame=_blame(lock.blame, before.blame),

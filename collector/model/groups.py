@@ -66,6 +66,11 @@ class LockClass(_LazySums, frozen=True, dict=True):
         return any(lock.wait_max_is_bound and lock.wait_max_s == longest_s for lock in self.members)
 
     @cached_property
+    def wait_max_is_lower_bound(self) -> bool:
+        """Whether ``wait_max_s`` is a lower bound."""
+        return any(lock.wait_max_is_lower_bound for lock in self.members)
+
+    @cached_property
     def hold_max_s(self) -> float | None:
         """The longest timed hold of one of the locks."""
         return longest(lock.hold_max_s for lock in self.members)

@@ -257,6 +257,7 @@ class PatternName(StrEnum):
     SERIALISED = "serialised"  # one lock serialises the threads
     THUNDERING_HERD = "thundering_herd"  # many threads wake where one is enough
     STARVED_WRITER = "starved_writer"  # readers that arrive later overtake a writer
+    PERHAPS_STARVED = "perhaps_starved"  # the same of a sampled lock, which names no reader
     LONG_HOLD = "long_hold"  # a hold with a system call inside
     FALSE_IDLE = "false_idle"  # idle threads, while their producer waits for a lock
     OVERSUBSCRIBED = "oversubscribed"  # more threads than CPUs

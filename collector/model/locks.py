@@ -243,6 +243,8 @@ class Lock(LockFigures, frozen=True, gc=False):
         None  # activity of a holder, if threads wait and a holder is known
     )
     wait_max_is_bound: bool = False  # ``wait_max_s`` is an upper bound: of a part of the time
+    #: ``wait_max_s`` is a lower bound: of a sampled lock, whose waits have unknown begins and ends
+    wait_max_is_lower_bound: bool = False
     type: str = ""  # futex: the type by the functions of its waiters, as "Rust Mutex"
     #: The waits in ``contended`` and the holds in ``hold_timed`` by length. None: there was none,
     #: or the source does not measure them.

@@ -29,6 +29,10 @@ class Wait(Struct, frozen=True, gc=False):
     parties: int = 0  # barrier: number of threads that it releases together
     idle: bool = False  # waits for work: no contention
     is_lower_bound: bool = False  # the wait had begun before the first scan that showed it
+    #: sampled rwlock: how often threads took it to read during the wait, at least
+    later_reads: int = 0
+    #: sampled: how many sleeps with a time limit came before the present one in ``duration_s``
+    renewals: int = 0
 
 
 class ThreadElsewhere(Struct, frozen=True, gc=False):

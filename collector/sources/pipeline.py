@@ -424,8 +424,11 @@ class Scan(ABC):
         pattern while names are left.
         """
         may_come = self.draft.names_left > 0 and not self.resolve and not self.has_ended
-        if not self.is_stopped and not self.draft.is_sampled and not may_come:
-            self.draft.patterns = patterns.described(contention_patterns.find(self.draft))
+        if not self.is_stopped and not may_come:
+            lengths = self.watched.hold_lengths
+            may_have_slept = partial(lengths.may_have_slept, read_at_s=self.read_at_s)
+            findings = contention_patterns.find(self.draft, may_have_slept)
+            self.draft.patterns = patterns.described(findings)
 
     def add_recent_waits(self) -> None:
         """Fill in the waiting of the last minute."""

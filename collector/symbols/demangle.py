@@ -13,6 +13,7 @@ _RUST_ESCAPES = {
 }  # fmt: skip
 _RUST_ESCAPE = re.compile(r"\$(?:([A-Z]{1,2})|u([0-9a-f]{1,6}))\$")
 _LENGTH = re.compile(r"[1-9][0-9]{0,4}")  # of the part that follows
+_GENERIC = re.compile(r"(_ZN[^<]*17h[0-9a-f]{16}E)(<.+>)$")
 _MAX_SYMBOL = 16_384  # characters of a mangled name that is demangled
 
 # Suffixes of compilers for a part of a function, or for a copy of it.
@@ -35,10 +36,14 @@ def demangle(symbol: str) -> str:
     """Return the readable name of a symbol.
 
     Return type, parameters and compilers' suffixes are left out. A symbol that is not mangled
-    loses its suffixes alone.
+    loses its suffixes alone. A symbol of Rust's older mangling may have what its type ``T`` is in
+    brackets behind it.
     """
     if len(symbol) > _MAX_SYMBOL:
         return symbol
+    generic = _GENERIC.match(symbol)
+    if generic is not None:
+        return demangle(generic[1]).replace("<T>", generic[2], 1)
     symbol = _strip_suffix(symbol)
     if not symbol.startswith(("_Z", "_R", "__Z")):
         return symbol

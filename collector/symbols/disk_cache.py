@@ -16,7 +16,7 @@ from locktop.collector.linux import regular_file
 _MAX_TOTAL = 256 << 20  # bytes of all files; the least recently used go first
 _MAX_FILE = 64 << 20  # bytes
 _REMAINING = 0.8  # the share of the limit that is left when files had to go
-_MAGIC = b"locktop cache 1\n"
+_MAGIC = b"locktop cache 2\n"
 _CHECKSUM = 16  # bytes
 _TOUCHED_S = 3600.0  # the precision of the time of last use
 _ABANDONED_S = 3600.0  # an unfinished file that is older belongs to no process

@@ -396,9 +396,10 @@ def _estimator(lock: LockRow) -> Iterator[Line]:
     """The figures of a lock of a sampled process."""
     error_s = lock.wait_error_s if isinstance(lock, Lock) else 0.0
     error = f" +-{duration(error_s)}" if error_s else ""
-    longest = f", {duration(lock.wait_max_s)} at most" if lock.wait_max_s else ""
+    # A present wait may have begun before locktop watched.
+    longest_s = lasting(lock.wait_max_s, lock.wait_max_is_lower_bound)
+    longest = f", the longest {longest_s}" if lock.wait_max_s else ""
     yield labelled("acquired", ("the number is not known of a sampled process", "dim"))
-    # A present wait may have begun before.
     yield labelled(
         "waited",
         f"{duration(lock.wait_s)}{error} while locktop watched{longest}",

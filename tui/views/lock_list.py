@@ -156,11 +156,23 @@ def _figure(
 
 
 def _longest_wait(lock: LockRow) -> str:
-    """The longest wait; with ``<`` an upper bound, in whole minutes if there is no room."""
-    if not lock.wait_max_is_bound:
-        return duration(lock.wait_max_s)
-    bound = f"<{duration(lock.wait_max_s)}"
-    return bound if len(bound) <= _MAX_WIDTH else f"<{math.ceil(lock.wait_max_s / 60)}m"
+    """The longest wait, with ``<`` for an upper bound and ``>`` for a lower one."""
+    longest_s = lock.wait_max_s
+    if lock.wait_max_is_bound:
+        return _bound("<", longest_s, math.ceil)
+    if lock.wait_max_is_lower_bound:
+        return _bound(">", longest_s, math.floor) if longest_s else "-"
+    return duration(longest_s)
+
+
+def _bound(sign: str, seconds: float, rounded: Callable[[float], int]) -> str:
+    """A bound, in whole minutes or milliseconds if there is no room for more digits."""
+    text = f"{sign}{duration(seconds)}"
+    if len(text) <= _MAX_WIDTH:
+        return text
+    if seconds < 1.0:
+        return f"{sign}{rounded(seconds * 1000)}ms"
+    return f"{sign}{rounded(seconds / 60)}m"
 
 
 def mean_hold(lock: LockRow) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice, pairwise
 
-from locktop.collector.model import ActivityState, Thread, ThreadActivity, UnobservedWait
+from locktop.collector.model import ActivityState, Thread, ThreadActivity, UnobservedWait, Wait
 from locktop.collector.render.words import activity, probable_holder, readers, unobserved_waits
 from locktop.collector.render.words.lock_kind import kind_word
 from locktop.collector.render.words.snapshot_index import SnapshotIndex, is_stuck_waiting
@@ -57,6 +57,12 @@ def thread_details(
     yield from _marks(index, thread)
 
 
+def _time_limit(wait: Wait) -> str:
+    if wait.renewals:
+        return f", in {exact(wait.renewals + 1)} waits with a timeout"
+    return " with a timeout" if wait.timed else ""
+
+
 def _waits(index: SnapshotIndex, thread: Thread) -> Iterator[Line]:
     wait = thread.waiting_for
     if wait is None and thread.tid in index.unobserved_waits:
@@ -74,7 +80,7 @@ def _waits(index: SnapshotIndex, thread: Thread) -> Iterator[Line]:
         f" ({kind_word(wait.kind, index.lock_name(wait.lock))})",
         readers.purpose(wait),
         (f" for {lasting(wait.duration_s, wait.is_lower_bound)}", "waiting"),
-        " with a timeout" if wait.timed else "",
+        _time_limit(wait),
     ]
     lock = index.locks.get(wait.lock)
     if holders:

@@ -213,7 +213,7 @@ def state_word(index: SnapshotIndex, thread: Thread) -> str:
         return "ended"
     if index.dormant and thread.state is ThreadState.IDLE and thread.waiting_for is None:
         return "asleep"  # the thread may wait for a lock
-    return activity.state(thread)
+    return activity.state(thread, index.awaited_holders)
 
 
 def states_word(index: SnapshotIndex, row: ThreadRow) -> str:

@@ -28,9 +28,10 @@ from locktop.tui.views.styled_line import Line, Span
 #: The patterns in which threads hardly go on, the worst first. Others come after these.
 RANK = {
     PatternName.STARVED_WRITER: 0,
-    PatternName.CPU_STARVED: 1,
-    PatternName.CONVOY: 2,
-    PatternName.SERIALISED: 3,
+    PatternName.PERHAPS_STARVED: 1,
+    PatternName.CPU_STARVED: 2,
+    PatternName.CONVOY: 3,
+    PatternName.SERIALISED: 4,
 }
 #: For a wait that only one sample has met.
 _JUST_BEGUN = ", just begun"

@@ -12,6 +12,8 @@ from itertools import takewhile
 
 from msgspec.structs import replace
 
+from locktop.collector.analysis.idle import guarded_types
+from locktop.collector.analysis.idle.guarded_types import GuardedType
 from locktop.collector.analysis.idle.rules import Rules
 from locktop.collector.model import Draft, Frame, Kind, Lock
 
@@ -28,6 +30,7 @@ class FutexTypes:
         self._rules = rules
         self._of_stack: dict[int, tuple[Sequence[Frame], str]] = {}
         self._types: dict[tuple[int, int], str] = {}  # by id and generation of the lock
+        self._guarded: dict[tuple[int, int], GuardedType] = {}  # the same
         self._locks: dict[int, tuple[Lock, Lock]] = {}  # by id, before and after
 
     def annotate(self, snapshot: Draft) -> None:
@@ -53,7 +56,8 @@ class FutexTypes:
             typed = lock
             if lock.kind is Kind.FUTEX:
                 type_ = self._type(lock, waiting.get(lock.id, ()), snapshot.stacks)
-                typed = _set_type(lock, type_, before.get(lock.id))
+                guarded = self._guarded_type(lock, waiting.get(lock.id, ()), snapshot.stacks)
+                typed = _set_type(lock, type_, guarded, before.get(lock.id))
                 self._locks[lock.id] = lock, typed
             locks.append(typed)
         snapshot.locks = tuple(locks)
@@ -69,11 +73,25 @@ class FutexTypes:
         types, key = self._types_of(waiting, stacks), (lock.id, lock.generation)
         if not types and _has_all_names(waiting, stacks):
             self._types.pop(key, None)  # the memory has another lock by now
+            self._guarded.pop(key, None)
         elif not types and key not in self._types:
             types = self._types_of((entry.stack for entry in lock.wait_stacks), stacks)
         if types:  # several types give none: another lock may have been in that memory before
             self._types[key] = types.pop() if len(types) == 1 else ""
         return self._types.get(key, lock.type)
+
+    def _guarded_type(
+        self, lock: Lock, waiting: Iterable[int], stacks: Mapping[int, tuple[Frame, ...]]
+    ) -> GuardedType | None:
+        """Return what a lock guards. The names of lines may come later than those of functions."""
+        key = lock.id, lock.generation
+        if key not in self._guarded:
+            of_waits = (guarded_types.find(stacks.get(stack, ())) for stack in waiting)
+            guarded = next(filter(None, of_waits), None)
+            if guarded is None:
+                return None
+            self._guarded[key] = guarded
+        return self._guarded[key]
 
     def _types_of(self, ids: Iterable[int], stacks: Mapping[int, tuple[Frame, ...]]) -> set[str]:
         return {type_ for id_ in ids if (type_ := self._cached_type(id_, stacks.get(id_, ())))}
@@ -95,14 +113,26 @@ def _has_all_names(ids: Collection[int], stacks: Mapping[int, tuple[Frame, ...]]
     )
 
 
-def _set_type(lock: Lock, type_: str, former: tuple[Lock, Lock] | None) -> Lock:
+def _set_type(
+    lock: Lock, type_: str, guarded: GuardedType | None, former: tuple[Lock, Lock] | None
+) -> Lock:
     """Return the lock with its type. ``former``: the lock before and after the last scan."""
-    if former is not None and former[0] is lock and former[1].type == type_:
-        return former[1]
     name = lock.name
     if type_ and name.startswith(f"{lock.kind} "):
-        name = type_ + name.removeprefix(lock.kind)
+        name = _typed_name(type_, guarded, name.removeprefix(lock.kind))
+    if former is not None and former[0] is lock:
+        typed = former[1]
+        if (typed.type, typed.name) == (type_, name):
+            return typed
     return lock if lock.type == type_ else replace(lock, type=type_, name=name)
+
+
+def _typed_name(type_: str, guarded: GuardedType | None, location: str) -> str:
+    """Return the name of a lock by its type. ``location``: of its waiters, with a blank before."""
+    if guarded is None:
+        return type_ + location
+    text = f"{type_}<{guarded.text}>"
+    return text if guarded.is_own else text + location
 
 
 def _libc_type(frames: Sequence[Frame]) -> str:

@@ -36,5 +36,6 @@ WAIT_P50 = meaning("Seconds that half of the waits in contended did not exceed."
 WAIT_P99 = meaning("Seconds that 99 of 100 waits in contended did not exceed.")
 HOLD_P50 = meaning("Seconds that half of the holds in hold_timed did not exceed.")
 HOLD_P99 = meaning("Seconds that 99 of 100 holds in hold_timed did not exceed.")
+WAIT_MAX_BOUND = meaning("wait_max_s is a lower bound, as of each sampled lock.")
 IDLE_LOCK = meaning("All known waits were idle waits.")
 SHARE_OF_INTERVAL = {"minimum": 0, "maximum": 1}

@@ -15,6 +15,7 @@ from locktop.collector.render.documents.snapshot_fields import (
     IDLE_LOCK,
     NO_ADDRESS,
     UNHELD_WAIT,
+    WAIT_MAX_BOUND,
     WAIT_P50,
     WAIT_P99,
     Address,
@@ -161,7 +162,11 @@ class CoreLockEntry(  # type: ignore[misc]
     kw_only=True,
     frozen=False,
     gc=False,
-    rename={"class_name": "class", "holder_activity": "holder_now"},
+    rename={
+        "class_name": "class",
+        "holder_activity": "holder_now",
+        "wait_max_is_lower_bound": "wait_max_at_least",
+    },
 ):
     """A lock without the keys of extensions."""
 
@@ -170,6 +175,7 @@ class CoreLockEntry(  # type: ignore[misc]
     ] = 0.0
     unheld_wait_s: Annotated[Number | None, UNHELD_WAIT] = None
     wait_max_s: Annotated[Number, meaning("Seconds of the longest wait.")] = 0.0
+    wait_max_is_lower_bound: Annotated[bool, WAIT_MAX_BOUND] = False
     wait_p50_s: Annotated[Number | None, WAIT_P50] = None
     wait_p99_s: Annotated[Number | None, WAIT_P99] = None
     wait_histogram: Annotated[
@@ -269,11 +275,18 @@ class _NamedSums(LockFigures, frozen=False, gc=False):  # type: ignore[misc]
     locks: Annotated[list[LockId], meaning("The ids of the locks with most wait, at most 64.")]
 
 
-class LockClassEntry(_NamedSums, kw_only=True, frozen=False, gc=False):  # type: ignore[misc]
+class LockClassEntry(  # type: ignore[misc]
+    _NamedSums,
+    kw_only=True,
+    frozen=False,
+    gc=False,
+    rename={"wait_max_is_lower_bound": "wait_max_at_least"},
+):
     """At least two locks of one name and kind. The figures are sums over the locks."""
 
     unheld_wait_s: Annotated[Number | None, UNHELD_WAIT] = None
     wait_max_s: Annotated[Number, meaning("Seconds of the longest wait.")]
+    wait_max_is_lower_bound: Annotated[bool, WAIT_MAX_BOUND] = False
     wait_p50_s: Annotated[Number | None, WAIT_P50] = None
     wait_p99_s: Annotated[Number | None, WAIT_P99] = None
     idle: Annotated[bool, IDLE_LOCK]

@@ -88,12 +88,18 @@ def _lock_row(context: ReportContext, lock: Row) -> tuple[str, ...]:
         units.duration(context.contention_s(lock))
         + f" +-{units.duration(error_s)}" * (error_s > 0),
         str(waited) if waited else waiting_count(lock) or none,
-        units.duration(lock.wait_max_s),
+        _longest_wait(lock),
         _number(figures.acquisitions),
         _hold_time(context, lock),
         kind_word(lock.kind, lock.name),
         _describe(context, lock, bool(waited)),
     )
+
+
+def _longest_wait(lock: Row) -> str:
+    if not lock.wait_max_is_lower_bound:
+        return units.duration(lock.wait_max_s)
+    return f">{units.duration(lock.wait_max_s)}" if lock.wait_max_s else "-"
 
 
 def _hold_time(context: ReportContext, lock: Row) -> str:

@@ -22,6 +22,7 @@ from locktop.collector.render.words import (
     child_waits,
     elsewhere,
     hang,
+    probable_holder,
     unit_takers,
     units,
     verdict,
@@ -113,7 +114,8 @@ def _head(context: ReportContext) -> Iterator[str]:
 def _counts(context: ReportContext) -> str:
     ended = context.snapshot.ended  # with it all its threads
     counted = [thread for thread in context.snapshot.threads if thread.alive or ended]
-    states = Counter(map(activity.state, counted))
+    holders = probable_holder.awaited_tids(context.locks.values())
+    states = Counter(activity.state(thread, holders) for thread in counted)
     listed = ", ".join(f"{count} {state}" for state, count in states.most_common())
     doing = "" if ended else f" ({listed})"
     left_out = context.snapshot.locks_left_out

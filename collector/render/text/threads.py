@@ -118,7 +118,8 @@ def _waiting_group(
     if not held and (of_readers := readers.held_by(lock)):
         held = f"{readers.purpose(wait)}{of_readers}"
     lasts = units.lasting(wait.duration_s, wait.is_lower_bound)
-    yield f"  {who} for {longest}{lasts}: {named}{held}"
+    renewed = f", in {wait.renewals + 1} waits" if wait.renewals and not many else ""
+    yield f"  {who} for {longest}{lasts}{renewed}: {named}{held}"
     yield from context.stack(wait.stack, "      ", max_frames)
 
 

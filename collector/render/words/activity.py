@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from locktop.collector.model import ActivityState, Held, Thread, ThreadActivity, ThreadState
 from locktop.collector.render.words.units import lasting
 
@@ -12,12 +14,17 @@ _PLAIN = {
 }
 
 
-def state(thread: Thread) -> str:
+def state(thread: Thread, probable_holders: Container[int]) -> str:
     """Return the state of a living thread in one word.
 
     A thread that sleeps while it holds a lock is "asleep", not "idle": others may wait for it.
+
+    Args:
+        thread: the thread.
+        probable_holders: tids of the threads that probably hold a lock which others wait for.
     """
-    if thread.state is ThreadState.IDLE and thread.holds and thread.waiting_for is None:
+    holds = thread.holds or thread.tid in probable_holders
+    if thread.state is ThreadState.IDLE and holds and thread.waiting_for is None:
         return "asleep"
     return thread.state.value
 

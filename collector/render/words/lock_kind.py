@@ -6,8 +6,14 @@ own name.
 
 from __future__ import annotations
 
+import re
+
 from locktop.collector.model import Kind
 from locktop.collector.model.kinds import PYTHON_LOCK, TRAITS
+
+#: The name of a futex of a known type begins with the type: "Rust Mutex in put (store.rs:7)". The
+#: name of a variable has no such part.
+_TYPED = re.compile(r"(?!futex ).+ (?:in |0x)|Rust ")
 
 
 def kind_word(kind: Kind, name: str) -> str:
@@ -25,8 +31,10 @@ def signal_word(kind: Kind, name: str) -> str:
 
 
 def name_with_kind(kind: Kind, name: str) -> str:
-    """Return the word and the name, unless the name begins with the word."""
+    """Return the word and the name, unless the name begins with the word or a type of futex."""
     word = kind_word(kind, name)
+    if kind is Kind.FUTEX and _TYPED.match(name):
+        return name
     return name if name.startswith(word) else f"{word} {name}"
 
 

@@ -13,6 +13,7 @@ from locktop.collector.analysis.contention_findings import (
     LongHold,
     NoSignal,
     Oversubscribed,
+    PerhapsStarved,
     Serialised,
     StarvedWriter,
     ThunderingHerd,
@@ -30,6 +31,8 @@ ADVICE = {
     " pthread_cond_broadcast, or give threads that wait for different things a condition each.",
     PatternName.STARVED_WRITER: "Make the lock prefer writers"
     " (PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP), or let readers overlap less.",
+    PatternName.PERHAPS_STARVED: "See whether its readers overlap: if so, make the lock prefer"
+    " writers (PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP).",
     PatternName.LONG_HOLD: "Make the call that sleeps before the lock is taken or after it is"
     " released.",
     PatternName.FALSE_IDLE: "Find out what the threads that signal it wait for: that lock keeps"
@@ -73,6 +76,8 @@ def evidence(finding: Finding) -> str:
             return _thundering_herd(finding)
         case StarvedWriter():
             return _starved_writer(finding)
+        case PerhapsStarved():
+            return _overtaken_writer(finding)
         case LongHold():
             return _long_hold(finding)
         case FalseIdle():
@@ -116,8 +121,17 @@ def _starved_writer(finding: StarvedWriter) -> str:
     return (
         f"{_count(finding.writers, 'writer')} {_verb(finding.writers, 'wait')}, for up to"
         f" {duration(finding.longest_wait_s)}; {_count(finding.readers, 'thread')}"
-        f" that came later {_verb(finding.readers, 'read')} it, for"
-        f" {duration(finding.longest_read_s)} at most"
+        f" that came later {_verb(finding.readers, 'read')} it, for up to"
+        f" {duration(finding.longest_read_s)} so far"
+    )
+
+
+def _overtaken_writer(finding: PerhapsStarved) -> str:
+    return (
+        f"{_count(finding.writers, 'writer')} {_verb(finding.writers, 'wait')}, for"
+        f" {lasting(finding.longest_wait_s, finding.is_lower_bound)}; threads took it to read"
+        f" {finding.later_reads} times or more meanwhile; it has"
+        f" {_count(finding.readers, 'reader')} now"
     )
 
 

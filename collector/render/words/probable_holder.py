@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from locktop.collector.model import Frame, HolderEvidence, Lock
 from locktop.collector.render.words import readers
@@ -18,6 +18,11 @@ _LAST = "which got it last and has not released it"
 def tids(lock: Lock) -> tuple[int, ...]:
     """Return the threads that probably hold a lock; () if its holder is known."""
     return () if lock.holders else tuple(holder.tid for holder in lock.holders_probable)
+
+
+def awaited_tids(locks: Iterable[Lock]) -> frozenset[int]:
+    """Return the threads that probably hold a lock which others wait for."""
+    return frozenset(tid for lock in locks if lock.waiters and not lock.idle for tid in tids(lock))
 
 
 def evidence(lock: Lock, sites: Mapping[int, Frame]) -> str:

@@ -101,15 +101,19 @@ class SnapshotIndex:
         return {tid: group for group in self.groups.values() for tid in group.tids}
 
     @cached_property
+    def awaited_holders(self) -> frozenset[int]:
+        """The tids of the threads that probably hold a lock which others wait for."""
+        return probable_holder.awaited_tids(self.snapshot.locks)
+
+    @cached_property
     def _idle_threads(self) -> frozenset[int]:
-        return frozenset(t.tid for t in self.snapshot.threads if only_waits_for_work(t))
+        idle = (t.tid for t in self.snapshot.threads if only_waits_for_work(t))
+        return frozenset(idle) - self.awaited_holders
 
     @cached_property
     def _idle_groups(self) -> frozenset[Hashable]:
         return frozenset(
-            key
-            for key, group in self.groups.items()
-            if all(map(only_waits_for_work, group.threads))
+            key for key, group in self.groups.items() if self._idle_threads.issuperset(group.tids)
         )
 
     def is_idle(self, row: Thread | ThreadGroup) -> bool:

@@ -135,7 +135,9 @@ def _unknown_holder_waits(snapshot: Snapshot) -> Iterator[tuple[Thread, Wait]]:
     for thread in snapshot.threads:
         wait = thread.waiting_for if thread.alive else None
         # By some rules a wait for a condition or a semaphore is one for a lock.
-        if wait and not wait.idle and unknown.issuperset(wait.holders):
+        # One that has a time limit each time ends, and is begun again.
+        is_for_good = wait is not None and not wait.idle and not wait.renewals
+        if wait and is_for_good and unknown.issuperset(wait.holders):
             yield thread, wait
 
 

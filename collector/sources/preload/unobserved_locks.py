@@ -174,6 +174,7 @@ class UnobservedLocks:
             contended=len(waiting),
             wait_s=wait_s,
             wait_max_s=max(0.0, now - waiting[0].since),
+            wait_max_is_lower_bound=True,
             hold_max_s=None,
             holders=(sync_object.owner,) if sync_object.owner and contends else (),
             waiters=tuple(wait.tid for wait in waiting),

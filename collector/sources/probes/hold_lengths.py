@@ -41,3 +41,10 @@ class HoldLengths:
             self._bounds = HoldBounds()
         if draft.level != "dormant":
             self._bounds.annotate(draft, asleep_s, proved_s)
+
+    def may_have_slept(self, tid: int, duration_s: float, read_at_s: float) -> bool:
+        """Return whether a thread may have slept so long at a time of the monotonic clock."""
+        begin = self._tasks.sleep_begin(tid)
+        return begin is not None and (
+            begin.is_lower_bound or read_at_s - begin.since_s >= duration_s
+        )

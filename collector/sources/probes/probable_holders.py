@@ -39,7 +39,7 @@ _MAX_LOCK_SIZE = 64  # bytes from the address of a lock to a word that threads w
 _MAX_LOCKS = 16  # of one scan, those with the longest waits
 _MAX_RUNNING = perf_sample.MAX_SAMPLED
 _RUNNING_S = 0.01  # for a running thread to be on a CPU once more
-_MAX_HOLDERS = 8  # of one lock
+_MAX_HOLDERS = 8  # of one lock, but for a lock that counts more readers
 _PAGE = 4096
 _OBJECT_SIZE = 256  # bytes of an object before a lock in it
 _STACK_SIZE = 8 * _PAGE  # bytes of the stack that are searched for the lock
@@ -100,98 +100,66 @@ class _Target(Struct):
     waiters: frozenset[int]
 
 
-class ProbableHolders:
-    """Finds these threads in one process, scan after scan. Each sleep is followed once."""
+class _HolderSearch:
+    """One search of a scan, in the threads as they are now.
 
-    def __init__(self, pid: int, tasks: KernelThreads, stacks: NativeStacks) -> None:
+    Args:
+        pid: the process.
+        tasks: the threads of the process.
+        draft: the scan.
+        unwinder: follows stacks and code.
+        before: the answers of the search before.
+        follows_all: also threads without a sign of a lock that may be none.
+    """
+
+    def __init__(
+        self,
+        pid: int,
+        tasks: KernelThreads,
+        draft: Draft,
+        unwinder: Unwinder,
+        before: _Kept,
+        follows_all: bool,
+    ) -> None:
         self._pid = pid
         self._tasks = tasks
-        self._stacks = stacks
-        self._kept = _Kept()
-        self._probable: Mapping[int, tuple[ProbableHolder, ...]] = {}  # of the last search, by lock
-        self._counts: Mapping[int, tuple[int, int, int]] = {}  # of these threads, by tid
-        self._again_at = 0.0  # time.monotonic(); no scan for the screen searches before
-        self._follows_all = False  # also threads without a sign of a lock that may be none
-
-    def annotate(self, draft: Draft, is_full: bool) -> bool:
-        """Fill in the probable holders of locks with long waits and without a known holder.
-
-        Args:
-            draft: the scan, with names and with idle waits known.
-            is_full: the scan waits for all names, and may take longer.
-
-        Returns:
-            Whether a wait that seemed idle is for a lock.
-        """
-        wanted = _wanted_locks(draft)
-        self._follows_all = is_full
-        unwinder = self._stacks.unwinder() if wanted else None
-        if unwinder is None:
-            self._kept = _Kept()
-            return False
-        began = time.thread_time()
-        try:
-            if not is_full and time.monotonic() < self._again_at:
-                probable = self._lasting(wanted)
-            else:
-                budget_s = _FULL_SCAN_S if is_full else _SCAN_S
-                probable = self._search(draft, wanted, unwinder, budget_s)
-        except OSError:
-            return False  # the process has ended, or may not be read
-        self._probable = probable
-        self._again_at = max(
-            self._again_at, time.monotonic() + (time.thread_time() - began) / _MAX_SHARE
-        )
-        if probable:
-            draft.locks = tuple([
-                replace(lock, holders_probable=probable[lock.id]) if lock.id in probable else lock
-                for lock in draft.locks
-            ])  # fmt: skip
-        return any(wanted[lock].seems_idle for lock in probable)
-
-    def _lasting(self, wanted: Mapping[int, _WantedLock]) -> dict[int, tuple[ProbableHolder, ...]]:
-        """Return the probable holders of the last search that sleep on."""
-        probable = {id_: holders for id_, holders in self._probable.items() if id_ in wanted}
-        tids = {holder.tid for holders in probable.values() for holder in holders}
-        moments = self._tasks.moments(tids) if tids else {}
-        asleep = {tid for tid in moments if moments[tid].counts == self._counts.get(tid)}
-        return {
-            id_: holders
-            for id_, holders in probable.items()
-            if all(holder.tid in asleep for holder in holders)
-        }
-
-    def _search(
-        self,
-        draft: Draft,
-        wanted: Mapping[int, _WantedLock],
-        unwinder: Unwinder,
-        budget_s: float,
-    ) -> dict[int, tuple[ProbableHolder, ...]]:
+        self._draft = draft
+        self._unwinder = unwinder
+        self._before = before
+        self._until = 0.0  # when the search ends, time.thread_time()
+        self._follows_all = follows_all
+        self.kept = _Kept()
         threads = {thread.tid: thread for thread in draft.threads if _is_own(thread)}
         addresses = {lock.id: lock.address for lock in draft.locks}
-        moments = {
+        self.moments = {
             tid: moment
-            for tid, moment in self._tasks.moments(threads).items()
+            for tid, moment in tasks.moments(threads).items()
             if self._is_as_scanned(threads[tid], moment, addresses)
         }
+
+    def probable_holders(
+        self, wanted: Mapping[int, _WantedLock], budget_s: float
+    ) -> dict[int, tuple[ProbableHolder, ...]]:
+        """Return the probable holders of these locks, both by the id of the lock.
+
+        ``budget_s``: CPU seconds to follow threads.
+        """
+        self._until = time.thread_time() + budget_s
         probable: dict[int, tuple[ProbableHolder, ...]] = {}
-        before, self._kept = self._kept, _Kept()
-        targets = list(self._targets(draft, wanted, moments))
-        until = time.thread_time() + budget_s
-        for target in targets:
-            others = {tid: moments[tid] for tid in moments if tid not in target.waiters}
-            holders = self._sleeping_holders(target, others, before, unwinder, until)
+        for target in list(self._targets(wanted)):
+            holders = self._sleeping_holders(target)
             if holders is not None and not holders:
-                holders = self._running_holders(target, others, unwinder)
-            if holders and len(holders) <= _MAX_HOLDERS:
+                holders = self._running_holders(target)
+            if holders and len(holders) <= max(_MAX_HOLDERS, target.lock.readers):
                 probable[target.lock.id] = tuple(
                     ProbableHolder(tid=tid, evidence=HolderEvidence.GUARD, site=site)
                     for tid, site in sorted(holders.items())
                 )
-        tids = {holder.tid for holders in probable.values() for holder in holders}
-        self._counts = {tid: moments[tid].counts for tid in tids}
         return probable
+
+    def _others(self, target: _Target) -> dict[int, ThreadMoment]:
+        """Return the threads that do not wait for a lock, by tid."""
+        return {tid: each for tid, each in self.moments.items() if tid not in target.waiters}
 
     def _is_as_scanned(
         self, thread: Thread, moment: ThreadMoment, addresses: Mapping[int, int]
@@ -212,35 +180,28 @@ class ProbableHolders:
             and 0 <= call.address - address < _MAX_LOCK_SIZE
         )
 
-    def _sleeping_holders(
-        self,
-        target: _Target,
-        others: Mapping[int, ThreadMoment],
-        before: _Kept,
-        unwinder: Unwinder,
-        until: float,
-    ) -> dict[int, int] | None:
+    def _sleeping_holders(self, target: _Target) -> dict[int, int] | None:
         """Return the sites of sleeping threads that go on to release a lock, by tid.
 
         Returns:
             None if no time was left for a thread with the lock on its stack.
         """
-        candidates = self._candidates(target, others, before, unwinder, until)
+        candidates = self._candidates(target)
         if candidates is None:
             return None
         holders: dict[int, int] = {}
         others_alike: set[_Likeness] = set()  # of threads that do not hold the lock
         alike = []
         for candidate in candidates:
-            answer = self._kept_answer(candidate.question, before)
+            answer = self._kept_answer(candidate.question)
             if answer is None and candidate.likeness in others_alike:
                 alike.append(candidate)
                 continue
-            if answer is None and time.thread_time() > until:
+            if answer is None and self._is_over():
                 if candidate.likeness.references:
                     return None
                 continue
-            answer = answer or self._answer(candidate, unwinder)
+            answer = answer or self._answer(candidate)
             if answer is not None and answer.holds:
                 holders[candidate.question.tid] = answer.site
             elif answer is not None and candidate.likeness.addresses:
@@ -248,57 +209,57 @@ class ProbableHolders:
         if holders:
             return holders
         # Threads of a pool are seldom unlike in registers alone: half of the time is for them.
-        until = (time.thread_time() + until) / 2
+        until = (time.thread_time() + self._until) / 2
         for candidate in alike:
             if time.thread_time() > until:
                 break
-            answer = self._answer(candidate, unwinder)
+            answer = self._answer(candidate)
             if answer is not None and answer.holds:
                 holders[candidate.question.tid] = answer.site
         return holders
 
-    def _kept_answer(self, question: _HoldQuestion, before: _Kept) -> _Answer | None:
+    def _is_over(self) -> bool:
+        return time.thread_time() > self._until
+
+    def _kept_answer(self, question: _HoldQuestion) -> _Answer | None:
         """Return the answer of this scan or the one before, and keep it."""
-        answer = self._kept.answers.get(question) or before.answers.get(question)
+        answer = self.kept.answers.get(question) or self._before.answers.get(question)
         if answer is not None:
-            self._kept.answers[question] = answer
+            self.kept.answers[question] = answer
         return answer
 
-    def _answer(self, candidate: _Candidate, unwinder: Unwinder) -> _Answer | None:
+    def _answer(self, candidate: _Candidate) -> _Answer | None:
         """Follow the frames of a thread, and keep the answer; None if it has run meanwhile."""
         question, moment, _ = candidate
         assert moment.call is not None
-        first = unwinder.first_use(question.tid, moment.call, question.words)
+        first = self._unwinder.first_use(question.tid, moment.call, question.words)
         again = self._tasks.moments([question.tid]).get(question.tid)
         has_slept = again is not None and (again.counts, again.call) == (moment.counts, moment.call)
         if first is None or not has_slept:
             return None
-        answer = self._kept.answers[question] = _answer_of(first)
+        site, holds = first
+        answer = self.kept.answers[question] = _Answer(holds, site if holds else 0)
         return answer
 
-    def _running_holders(
-        self, target: _Target, others: Mapping[int, ThreadMoment], unwinder: Unwinder
-    ) -> dict[int, int]:
+    def _running_holders(self, target: _Target) -> dict[int, int]:
         """Return the same of threads that run, as far as the kernel samples them."""
         running = {
             self._tasks.kernel_tid(tid): tid
-            for tid, moment in others.items()
+            for tid, moment in self._others(target).items()
             if moment.state == "R"
         }
         chosen = dict(islice(running.items(), _MAX_RUNNING))
         try:
-            uses = unwinder.running_first_uses(chosen, target.words, _RUNNING_S)
+            uses = self._unwinder.running_first_uses(chosen, target.words, _RUNNING_S)
         except RefusedError:
             return {}
         return {tid: site for tid, (site, holds) in uses.items() if holds}
 
-    def _targets(
-        self, draft: Draft, wanted: Mapping[int, _WantedLock], moments: Mapping[int, ThreadMoment]
-    ) -> Iterator[_Target]:
+    def _targets(self, wanted: Mapping[int, _WantedLock]) -> Iterator[_Target]:
         """Yield the locks whose words are known; their waiters sleep in a futex call."""
         by_words: dict[SoughtLock, list[tuple[Lock, set[int]]]] = {}
-        for thread in draft.threads:
-            wait, moment = thread.waiting_for, moments.get(thread.tid)
+        for thread in self._draft.threads:
+            wait, moment = thread.waiting_for, self.moments.get(thread.tid)
             lock, seems_idle = wanted.get(wait.lock, (None, False)) if wait else (None, False)
             if wait is None or lock is None or moment is None or not _sleeps(moment):
                 continue
@@ -306,7 +267,7 @@ class ProbableHolders:
             call = futex.parse_wait(self._pid, moment.call)
             if call is None or not 0 <= call.address - lock.address < _MAX_LOCK_SIZE:
                 continue
-            frames = draft.stacks.get(wait.stack, ())
+            frames = self._draft.stacks.get(wait.stack, ())
             stack = process_memory.read(self._pid, moment.call.sp, _PAGE)
             words = lock_words.words_of(lock.type, lock.address, frames, stack, self._read)
             if seems_idle:
@@ -318,14 +279,7 @@ class ProbableHolders:
             for lock in {lock.id: lock for lock, _ in locks}.values():
                 yield _Target(lock, words, waiters)
 
-    def _candidates(
-        self,
-        target: _Target,
-        others: Mapping[int, ThreadMoment],
-        before: _Kept,
-        unwinder: Unwinder,
-        until: float,
-    ) -> list[_Candidate] | None:
+    def _candidates(self, target: _Target) -> list[_Candidate] | None:
         """Return the sleeping threads, those with the lock on their stack first.
 
         Returns:
@@ -333,25 +287,26 @@ class ProbableHolders:
         """
         asleep = {
             _HoldQuestion(tid, moment.counts, target.words): moment
-            for tid, moment in others.items()
+            for tid, moment in self._others(target).items()
             if _sleeps(moment)
         }
+        likenesses = self._before.likenesses
         calls = [moment.call for question, moment in asleep.items()
-                 if moment.call is not None and question not in before.likenesses]  # fmt: skip
-        unwound = unwinder.cached_stacks(calls[:_MAX_NEW])
+                 if moment.call is not None and question not in likenesses]  # fmt: skip
+        unwound = self._unwinder.cached_stacks(calls[:_MAX_NEW])
         candidates, is_complete = [], True
         for question, moment in asleep.items():
-            likeness = before.likenesses.get(question)
-            if likeness is None and time.thread_time() > until:
+            likeness = likenesses.get(question)
+            if likeness is None and self._is_over():
                 is_complete = False
                 continue
             if likeness is None:
                 assert moment.call is not None
-                stack = unwound.get(moment.call) or unwinder.sleeping_stack(
+                stack = unwound.get(moment.call) or self._unwinder.sleeping_stack(
                     moment.call, lambda: True
                 )
                 likeness = self._likeness(moment.call, stack, target)
-            self._kept.likenesses[question] = likeness
+            self.kept.likenesses[question] = likeness
             if likeness.references or self._follows_all or not target.words.needs_proof:
                 candidates.append(_Candidate(question, moment, likeness))
         candidates.sort(key=lambda candidate: not candidate.likeness.references)
@@ -369,6 +324,70 @@ class ProbableHolders:
         return process_memory.read(self._pid, address, size)
 
 
+class ProbableHolders:
+    """Finds these threads in one process, scan after scan. Each sleep is followed once."""
+
+    def __init__(self, pid: int, tasks: KernelThreads, stacks: NativeStacks) -> None:
+        self._pid = pid
+        self._tasks = tasks
+        self._stacks = stacks
+        self._kept = _Kept()
+        self._probable: Mapping[int, tuple[ProbableHolder, ...]] = {}  # of the last search, by lock
+        self._counts: dict[int, tuple[int, int, int]] = {}  # of these threads, by tid
+        self._again_at = 0.0  # time.monotonic(); no scan for the screen searches before
+
+    def annotate(self, draft: Draft, is_full: bool) -> bool:
+        """Fill in the probable holders of locks with long waits and without a known holder.
+
+        Args:
+            draft: the scan, with names and with idle waits known.
+            is_full: the scan waits for all names, and may take longer.
+
+        Returns:
+            Whether a wait that seemed idle is for a lock.
+        """
+        wanted = _wanted_locks(draft)
+        unwinder = self._stacks.unwinder() if wanted else None
+        if unwinder is None:
+            self._kept = _Kept()
+            return False
+        began = time.thread_time()
+        try:
+            probable = self._lasting(wanted)
+            if is_full or time.monotonic() >= self._again_at:
+                budget_s = _FULL_SCAN_S if is_full else _SCAN_S
+                search = _HolderSearch(self._pid, self._tasks, draft, unwinder, self._kept, is_full)
+                probable |= search.probable_holders(wanted, budget_s)
+                self._kept = search.kept
+                self._counts |= {tid: moment.counts for tid, moment in search.moments.items()}
+                tids = {holder.tid for holders in probable.values() for holder in holders}
+                self._counts = {tid: self._counts[tid] for tid in tids}
+        except OSError:
+            return False  # the process has ended, or may not be read
+        self._probable = probable
+        self._again_at = max(
+            self._again_at, time.monotonic() + (time.thread_time() - began) / _MAX_SHARE
+        )
+        if probable:
+            draft.locks = tuple([
+                replace(lock, holders_probable=probable[lock.id]) if lock.id in probable else lock
+                for lock in draft.locks
+            ])  # fmt: skip
+        return any(wanted[lock].seems_idle for lock in probable)
+
+    def _lasting(self, wanted: Mapping[int, _WantedLock]) -> dict[int, tuple[ProbableHolder, ...]]:
+        """Return the probable holders of the last search that sleep on."""
+        probable = {id_: holders for id_, holders in self._probable.items() if id_ in wanted}
+        tids = {holder.tid for holders in probable.values() for holder in holders}
+        moments = self._tasks.moments(tids) if tids else {}
+        asleep = {tid for tid in moments if moments[tid].counts == self._counts.get(tid)}
+        lasting = {
+            id_: tuple([holder for holder in holders if holder.tid in asleep])
+            for id_, holders in probable.items()
+        }
+        return {id_: holders for id_, holders in lasting.items() if holders}
+
+
 def _references(stack: bytes, words: Collection[int]) -> tuple[tuple[int, int], ...]:
     """Return where a stack has the address of a lock, or of an object in which it may lie."""
     values = memoryview(stack)[: len(stack) // 8 * 8].cast("Q")
@@ -377,11 +396,6 @@ def _references(stack: bytes, words: Collection[int]) -> tuple[tuple[int, int], 
         for index, value in enumerate(values)
         if any(word - _OBJECT_SIZE < value <= word for word in words)
     )
-
-
-def _answer_of(first: tuple[int, bool]) -> _Answer:
-    site, holds = first
-    return _Answer(holds, site if holds else 0)
 
 
 def _wanted_locks(draft: Draft) -> dict[int, _WantedLock]:

@@ -30,7 +30,7 @@ _MAX_WAITERS = 64  # of one scan, those with the longest waits
 _MAX_HOLDERS = 8  # of one lock
 _OBJECT_SIZE = 64  # bytes, at most, of an object of glibc with a word at which threads wait
 #: Seconds for threads that no earlier scan read: of a scan for the screen, and of a full one.
-_SCAN_S, _FULL_SCAN_S = 0.01, 1.0
+SCAN_S, FULL_SCAN_S = 0.01, 1.0
 _AT_ONCE = 32  # threads whose frames are read together
 
 #: One sleep of a thread: its tid, and the counts of ThreadMoment.
@@ -73,7 +73,7 @@ class PythonHolders:
             self._waited.clear()
             self._held.clear()
             return
-        until = time.monotonic() + (_FULL_SCAN_S if is_full else _SCAN_S)
+        until = time.monotonic() + (FULL_SCAN_S if is_full else SCAN_S)
         try:
             locks = self._reader.locks()
             state = self._reader.state
@@ -170,7 +170,7 @@ class PythonHolders:
         """Return the probable holders by the id of the lock."""
         states = state.threads({thread.tid for thread in draft.threads if _is_own(thread)})
         held: dict[int, Set[int]] = {}  # by tid: locks
-        order = self._order(states, targets)
+        order = self._order(draft, states, targets)
         for begin in range(0, len(order), _AT_ONCE):
             if begin and time.monotonic() > until:
                 break
@@ -194,15 +194,27 @@ class PythonHolders:
                 holders.update(dict.fromkeys(target.ids, probable))
         return holders
 
-    def _order(self, states: Mapping[int, int], targets: Mapping[int, _LockTarget]) -> list[int]:
+    def _order(
+        self, draft: Draft, states: Mapping[int, int], targets: Mapping[int, _LockTarget]
+    ) -> list[int]:
         """Return the threads in the order in which to read them: known holders come first.
 
-        Then come threads that were never read, then those whose reading is the oldest.
+        Then come threads that were never read, then those whose reading is the oldest. Of a
+        thousand threads most wait for the lock, so those that do not wait are read before.
         """
         wanted = targets.keys()
+        waits = {thread.tid: thread.waiting_for for thread in draft.threads if thread.waiting_for}
+        if len(targets) == 1:  # a waiter may hold another lock, and none is wanted
+            (target,) = targets.values()
+            states = {
+                tid: state
+                for tid, state in states.items()
+                if tid not in waits or waits[tid].lock not in target.ids
+            }
         former = [tid for tid in self._held if tid in states]
         holders = [tid for tid in former if not wanted.isdisjoint(self._held[tid].locks)]
         new = [tid for tid in states if tid not in self._held]
+        new.sort(key=lambda tid: 0 if tid not in waits else 1 if waits[tid].idle else 2)
         return list(dict.fromkeys([*holders, *new, *former]))
 
     def _held_by(

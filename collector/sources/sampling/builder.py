@@ -258,7 +258,10 @@ class SamplingBuilder:
             awaits=sync_object.awaits,
             parties=sync_object.parties,
             idle=not contends,
-            is_lower_bound=sampled_wait.since <= self._estimator.first_at,
+            is_lower_bound=sampled_wait.renewals > 0
+            or sampled_wait.since <= self._estimator.first_at,
+            renewals=sampled_wait.renewals,
+            later_reads=sampled_wait.later_reads,
         )
 
     # ---- locks ----
@@ -326,6 +329,7 @@ class SamplingBuilder:
             wait_s=lock.wait.s,
             wait_error_s=lock.wait.error_s,
             wait_max_s=lock.longest_s,
+            wait_max_is_lower_bound=True,
             hold_max_s=None,
             holders=tuple(sorted(owners)) if is_contention else (),
             waiters=tuple(wait.tid for wait in longest_first),

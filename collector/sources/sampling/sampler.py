@@ -48,6 +48,7 @@ class Sample(Struct, frozen=True, gc=False):
     call: SystemCall | None  # the call in which it sleeps; None while it runs
     seq: int  # number of the sleep: unchanged exactly as long as the thread sleeps
     since: float  # begin of the first sample that saw this sleep, time.monotonic()
+    runs: int = 0  # how often the kernel put the thread on a CPU
 
 
 class Sampler:
@@ -152,6 +153,7 @@ class Sampler:
             call=call,
             seq=seq,
             since=since,
+            runs=raw.runs,
         )
 
     def _new_life(self, kernel_tid: int) -> tuple[int, int]:

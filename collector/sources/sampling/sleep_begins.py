@@ -33,7 +33,7 @@ class SleepBegins:
 
     def since(self, wait: SampledWait) -> float:
         """Return the moment since which the thread waits at least: time.monotonic()."""
-        return self._begins.get((wait.life, wait.seq), wait.since)
+        return min(self._begins.get((wait.life, wait.seq), wait.since), wait.whole_since)
 
     def query(
         self,

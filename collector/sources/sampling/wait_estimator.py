@@ -11,7 +11,7 @@ intervals, with variance d^2 as of a Poisson count. The error of longer waits is
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Mapping, Set
+from collections.abc import Callable, Container, Iterable, Mapping, Set
 
 from msgspec import Struct, field
 
@@ -44,7 +44,7 @@ class EstimatedLock(Struct):
     sync_object: SyncObject  # as in the last sample that saw it
     wait: EstimatedTime = field(default_factory=EstimatedTime)
     met: int = 0  # number of waits that a sample met
-    longest_s: float = 0.0
+    longest_s: float = 0.0  # at least
     #: Seconds by the owner's tid; 0: ended or unknown. A new dict replaces it when owners are
     #: merged.
     blame: dict[int, float] = field(default_factory=dict)
@@ -66,7 +66,9 @@ class WaitEstimator:
     wait changes, or when a caller reads the sums.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, since: Callable[[SampledWait], float] = lambda wait: wait.since) -> None:
+        """``since``: returns since when a wait goes on at least, time.monotonic()."""
+        self._since = since
         self._locks: dict[Key, EstimatedLock] = {}
         self._by_thread: dict[int, dict[Kind, float]] = {}  # by Sample.life
         self._blamed: set[int] = set()  # tids
@@ -148,7 +150,6 @@ class WaitEstimator:
             counted.counted_to = before_at or self._sampled_s
             return
         lock.met += 1
-        lock.longest_s = max(lock.longest_s, self._sampled_s - wait.since)
         if interval_s:
             self._count(counted, interval_s / 2, interval_s * interval_s / 2)
 
@@ -172,12 +173,12 @@ class WaitEstimator:
 
     def _count_to(self, counted: _CountedWait, moment: float) -> None:
         seconds = moment - counted.counted_to
+        longest_s = moment - self._since(counted.wait)
+        if longest_s > counted.lock.longest_s:
+            counted.lock.longest_s = longest_s
         if seconds <= 0.0:
             return
         counted.counted_to = moment
-        longest_s = moment - counted.wait.since
-        if longest_s > counted.lock.longest_s:
-            counted.lock.longest_s = longest_s
         self._count(counted, seconds, 0.0)
 
     def _count(self, counted: _CountedWait, seconds: float, variance: float) -> None:

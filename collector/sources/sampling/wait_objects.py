@@ -10,13 +10,15 @@ from msgspec.structs import replace
 from locktop.collector.linux import futex, process_memory
 from locktop.collector.linux.futex import FutexWait
 from locktop.collector.model import Kind
-from locktop.collector.model.kinds import FORGOTTEN_KINDS, OWNER_CHANGES_KINDS
+from locktop.collector.model.kinds import FORGOTTEN_KINDS, OWNER_CHANGES_KINDS, TURNS_KINDS
 from locktop.collector.sources.sampling import join_states, nptl_objects
 from locktop.collector.sources.sampling.nptl_objects import AFTER, BEFORE, SyncObject
 from locktop.collector.sources.sampling.once_runners import Runners
 from locktop.collector.sources.sampling.sampler import Sample
 
 _MAX_KEPT = 4096  # number of mutexes
+#: CPU seconds from a wait to the next one of a thread that does nothing but wait.
+_MAX_RENEWAL_S = 2e-4
 
 
 class SampledWait(Struct, frozen=True, gc=False):
@@ -28,6 +30,14 @@ class SampledWait(Struct, frozen=True, gc=False):
     since: float  # begin of the first sample that saw it: time.monotonic()
     futex: FutexWait
     sync_object: SyncObject  # of Kind.FUTEX if the object is unknown
+    later_reads: int = 0  # rwlock: how often threads took it to read during the wait, at least
+    renewals: int = 0  # sleeps with a time limit before this one that belong to the same wait
+    first_since: float = 0.0  # with ``renewals``: ``since`` of the first of these sleeps
+
+    @property
+    def whole_since(self) -> float:
+        """Since when a thread waits again and again, time.monotonic()."""
+        return self.first_since if self.renewals else self.since
 
 
 class SampledWaitReader:
@@ -53,6 +63,7 @@ class SampledWaitReader:
         self._samples: Mapping[int, Sample] = {}
         self._waits: dict[int, SampledWait] = {}
         self._by_address: dict[int, SampledWait] = {}  # one wait by the address of its object
+        self._former: dict[int, tuple[SampledWait, Sample]] = {}  # by tid: ended by this sample
         self._reread: dict[int, FutexWait] = {}  # by tid: calls that are read again in each sample
         self._last_objects: dict[
             int, SyncObject
@@ -97,20 +108,41 @@ class SampledWaitReader:
             if ongoing is None or (
                 ongoing.sync_object is not sync_object and ongoing.sync_object != sync_object
             ):
-                waits[tid] = SampledWait(
-                    tid=tid,
-                    life=sample.life,
-                    seq=sample.seq,
-                    since=sample.since,
-                    futex=wait,
-                    sync_object=sync_object,
-                )
+                waits[tid] = self._changed_wait(sample, wait, sync_object, ongoing)
             # Nothing but an owner changes during a sleep.
             if sync_object.kind not in OWNER_CHANGES_KINDS and not sync_object.recursive:
                 del self._reread[tid]
         self._waits = waits
         self._by_address = {}
         return waits
+
+    def _changed_wait(
+        self,
+        sample: Sample,
+        futex_wait: FutexWait,
+        sync_object: SyncObject,
+        ongoing: SampledWait | None,
+    ) -> SampledWait:
+        """Return a wait that is new, or that is for an object which has changed."""
+        wait = SampledWait(
+            tid=sample.tid,
+            life=sample.life,
+            seq=sample.seq,
+            since=sample.since,
+            futex=futex_wait,
+            sync_object=sync_object,
+        )
+        if ongoing is not None:
+            return replace(
+                wait,
+                later_reads=_later_reads(ongoing, sync_object),
+                renewals=ongoing.renewals,
+                first_since=ongoing.first_since,
+            )
+        former, earlier = self._former.get(sample.tid, (None, None))
+        if former is None or earlier is None or not _renews(wait, sample, former, earlier):
+            return wait
+        return replace(wait, renewals=former.renewals + 1, first_since=former.whole_since)
 
     def owners(self, addresses: Iterable[int], samples: Mapping[int, Sample]) -> dict[int, int]:
         """Return the present owners of the locks at these addresses, by address.
@@ -140,6 +172,7 @@ class SampledWaitReader:
     def _ongoing(self, samples: Mapping[int, Sample]) -> dict[int, SampledWait]:
         """Return the waits of the sample before that go on; read the calls of all other sleeps."""
         before, waits = self._samples, self._waits.copy()
+        self._former = {}
         for tid in before.keys() - samples.keys():
             waits.pop(tid, None)
             self._reread.pop(tid, None)
@@ -147,7 +180,9 @@ class SampledWaitReader:
             earlier = before.get(sample.tid)
             if earlier is not None and earlier.seq == sample.seq:
                 continue
-            waits.pop(sample.tid, None)
+            former = waits.pop(sample.tid, None)
+            if former is not None and former.futex.timed and earlier is not None:
+                self._former[sample.tid] = former, earlier
             self._reread.pop(sample.tid, None)
             wait = futex.parse_wait(self._pid, sample.call) if sample.call is not None else None
             if wait is not None:
@@ -279,6 +314,32 @@ class SampledWaitReader:
             before, after = next(read), next(read)
             contents.append((before or b"\xff" * BEFORE) + after if after else b"")
         return contents
+
+
+def _renews(wait: SampledWait, sample: Sample, former: SampledWait, earlier: Sample) -> bool:
+    """Return whether a thread has only looked at the clock and waits on for the same object.
+
+    The kernel has put it on a CPU once since the former sample, in the same call with the same
+    stack pointer, so the thread slept nowhere else. In the time on the CPU it can have done little.
+    """
+    call, before = sample.call, earlier.call
+    return (
+        wait.futex.timed
+        and wait.sync_object.kind not in TURNS_KINDS  # the order of their waiters counts
+        and call is not None
+        and before is not None
+        and (call.number, call.sp, call.pc) == (before.number, before.sp, before.pc)
+        and sample.runs == earlier.runs + 1
+        and sample.cpu_s - earlier.cpu_s <= _MAX_RENEWAL_S
+        and wait.sync_object.kind is former.sync_object.kind
+        and wait.sync_object.address == former.sync_object.address
+    )
+
+
+def _later_reads(wait: SampledWait, sync_object: SyncObject) -> int:
+    """Return how often a lock was taken to read during a wait, by the number of its readers."""
+    before, now = wait.sync_object.readers, sync_object.readers
+    return wait.later_reads + max(now - before, 0) if before else wait.later_reads
 
 
 def _pieces(address: int) -> tuple[tuple[int, int], ...]:

@@ -14,6 +14,8 @@ _SUBPROGRAM, _INLINED = 0x2E, 0x1D
 _WITHOUT_CODE = frozenset({
     0x01, 0x02, 0x04, 0x13, 0x15, 0x17, 0x38,
 })  # fmt: skip
+#: In the names of the methods of Rust's locks, in the older mangling.
+_GENERIC_LOCKS = ("Mutex$LT$T$GT$", "RwLock$LT$T$GT$")
 _MAX_FUNCTIONS = 2_000_000
 _MAX_RANGES = 1_000_000
 _MAX_DEPTH = 2_000
@@ -124,9 +126,18 @@ def _add(
     return number
 
 
-def function_name(unit: CompileUnit, origin: Reference) -> bytes:
-    """Return a function's name, mangled if there is a mangled one; "" if it has none here."""
-    plain = b""
+def lacks_type(mangled: str) -> bool:
+    """Return whether a mangled name is that of a method of a lock, without what the lock guards."""
+    return any(lock in mangled for lock in _GENERIC_LOCKS)
+
+
+def function_name(unit: CompileUnit, origin: Reference) -> str:
+    """Return a function's name, mangled if there is a mangled one; "" if it has none here.
+
+    The older mangling of Rust leaves out what a generic type is made of. Of a lock it follows in
+    brackets, as demangle() takes it.
+    """
+    plain = ""
     for _ in range(_MAX_HOPS):
         entry = unit.follow(origin)
         if entry is None:
@@ -135,11 +146,19 @@ def function_name(unit: CompileUnit, origin: Reference) -> bytes:
         attributes = unit.entry(offset)
         for attribute in (dw.LINKAGE_NAME, dw.MIPS_LINKAGE_NAME):
             if attribute in attributes:
-                return unit.string(attributes[attribute])
+                mangled = _text(unit, attributes[attribute])
+                if lacks_type(mangled) and dw.NAME in attributes:
+                    _, bracket, guarded = _text(unit, attributes[dw.NAME]).partition("<")
+                    return mangled + bracket + guarded
+                return mangled
         if dw.NAME in attributes:
-            plain = plain or unit.string(attributes[dw.NAME])
+            plain = plain or _text(unit, attributes[dw.NAME])
         further = attributes.get(dw.ABSTRACT_ORIGIN) or attributes.get(dw.SPECIFICATION)
         if further is None:
             break
         origin = further
     return plain
+
+
+def _text(unit: CompileUnit, value: tuple[int, int]) -> str:
+    return unit.string(value).decode("utf-8", "replace")

@@ -20,7 +20,12 @@ from locktop.collector.symbols.dwarf.aranges import (
     listed_ranges,
     unit_ranges,
 )
-from locktop.collector.symbols.dwarf.functions import Functions, function_name, read_functions
+from locktop.collector.symbols.dwarf.functions import (
+    Functions,
+    function_name,
+    lacks_type,
+    read_functions,
+)
 from locktop.collector.symbols.dwarf.line_program import Lines, read_lines
 from locktop.collector.symbols.dwarf.sections import DebugSections
 from locktop.collector.symbols.dwarf.split import SplitFiles
@@ -227,16 +232,16 @@ class Dwarf:
             zip(functions.origins, functions.parents, strict=True)
         ):
             name = self._symbol_at(begins[number]) if parent < 0 and number in begins else ""
-            if not name and number in functions.with_code:
+            if (not name or lacks_type(name)) and number in functions.with_code:
                 if origin not in names_by_origin:
                     names_by_origin[origin] = self._name(unit, origin)
-                name = names_by_origin[origin]
+                name = names_by_origin[origin] or name
             names.append(name)
         return names
 
     def _name(self, unit: CompileUnit, origin: Reference) -> str:
         with self._tolerate_damage():
-            return function_name(unit, origin).decode("utf-8", "replace")
+            return function_name(unit, origin)
         return ""
 
     @contextmanager

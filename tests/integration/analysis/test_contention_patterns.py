@@ -10,9 +10,13 @@ from contextlib import closing
 import pytest
 from support.targets import PATIENCE_S, StartTarget
 
-from locktop.collector.model import Pattern, Snapshot, ThreadState
+from locktop.collector.model import Pattern, PatternName, Snapshot, ThreadState
+from locktop.collector.render.text.report import render
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.collector.sources.attach import attach
 from locktop.collector.sources.base import Source
+from locktop.tui.views.headline import headline
+from locktop.tui.views.styled_line import line_text
 
 #: For each argument of the program: its pattern, and the name of the lock ("": no lock).
 EXPECTED = {
@@ -64,6 +68,47 @@ def test_a_near_miss_has_no_pattern(what: str, start_target: StartTarget) -> Non
     with closing(attach(target.pid)) as source:
         scans = [source.scan(), *(after_a_while(source) for _ in range(_SCANS))]
     assert [of_name(snapshot, name) for snapshot in scans] == [None] * len(scans)
+
+
+def test_a_sampled_writer_that_readers_overtake_is_perhaps_starved(
+    start_unprepared: StartTarget,
+) -> None:
+    target = start_unprepared("contention_patterns", "starved")
+    target.expect("ready")
+    with closing(attach(target.pid)) as source:
+        deadline = time.monotonic() + PATIENCE_S
+        snapshot = source.scan(resolve=True)
+        while not snapshot.patterns:
+            assert time.monotonic() < deadline
+            snapshot = after_a_while(source)
+    (pattern,) = snapshot.patterns
+    assert pattern.name is PatternName.PERHAPS_STARVED
+    names = {lock.id: lock.name for lock in snapshot.locks}
+    assert names[pattern.lock] == "g_rwlock"
+    assert "perhaps starved at rwlock g_rwlock: 1 writer waits, for at least" in render(
+        snapshot, width=200
+    )
+    assert "perhaps starved" in line_text(headline(SnapshotIndex(snapshot), 200))
+
+
+@pytest.mark.parametrize("what", ["starved-not", "longread-not"])
+def test_a_sampled_writer_behind_one_reader_is_not(
+    what: str, start_unprepared: StartTarget
+) -> None:
+    """Brief readers come and go, and a sleeping one keeps the writer; or writers go first."""
+    target = start_unprepared("contention_patterns", what)
+    target.expect("ready")
+    with closing(attach(target.pid)) as source:
+        scans = [source.scan(), *(after_a_while(source) for _ in range(3 * _SCANS))]
+    assert [snapshot.patterns for snapshot in scans] == [()] * len(scans)
+
+
+def test_the_long_reader_starves_nobody_with_the_library(start_target: StartTarget) -> None:
+    target = start_target("contention_patterns", "longread-not")
+    target.expect("ready")
+    with closing(attach(target.pid)) as source:
+        scans = [source.scan(), *(after_a_while(source) for _ in range(_SCANS))]
+    assert [of_name(snapshot, "starved_writer") for snapshot in scans] == [None] * len(scans)
 
 
 def test_a_stopped_process_has_no_long_hold(

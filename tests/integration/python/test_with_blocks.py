@@ -18,6 +18,7 @@ from support.targets import PATIENCE_S, Target, source_of
 from locktop.collector.linux.threads import KernelThreads
 from locktop.collector.model import Contents, HolderEvidence, Snapshot
 from locktop.collector.sources.attach import attach
+from locktop.collector.sources.probes import python_holders
 from locktop.collector.sources.probes.python_holders import PythonHolders
 from locktop.collector.sources.probes.python_lock_reader import PythonLockReader
 
@@ -65,6 +66,17 @@ def test_a_thread_in_a_block_is_named_and_one_that_left_it_is_not(python: str) -
                     break
                 assert time.monotonic() < deadline, result
                 time.sleep(0.02)  # leaves the CPU to the reader of Python's frames
+
+
+def test_the_holder_of_a_crowd_is_read_before_its_waiters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scan reads some threads, and of a thousand nearly all wait."""
+    monkeypatch.setattr(python_holders, "FULL_SCAN_S", 0.0)
+    with Target([PYTHON, str(source_of("python_crowd_at_a_lock"))]) as target:
+        holder = target.truth()["holder"]
+        with closing(attach(target.pid)) as source:
+            snapshot = source.scan(resolve=True)
+    (lock,) = [lock for lock in snapshot.locks if not lock.idle]
+    assert [probable.tid for probable in lock.holders_probable] == [holder]
 
 
 def test_the_table_has_each_version() -> None:

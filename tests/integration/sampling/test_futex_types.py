@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 from support.targets import PATIENCE_S, Compiler, StartTarget, Target
 
+from locktop.collector.extensions.stacks import groups, text_report
 from locktop.collector.model import Kind, Lock, Snapshot, Thread
+from locktop.collector.render.text.report import render
 from locktop.collector.sources.attach import attach
 
 #: For each wait of the program: the type of the futex, and whether the wait is idle.
@@ -112,3 +114,22 @@ def test_sampled_waits_of_rust_have_types(
     assert found[tid][1].type == type_
     target.go_on()
     assert target.finish() == (0, ["ok"])
+
+
+@pytest.mark.parametrize(
+    "flags", [(), ("-Copt-level=2",), ("-Csymbol-mangling-version=v0", "-Copt-level=2")]
+)
+def test_a_lock_of_rust_is_named_by_what_it_guards(
+    flags: tuple[str, ...], start_unprepared: StartTarget, need: Callable[[str], Path]
+) -> None:
+    """The older mangling of names lacks the type, which the debug information has."""
+    need("rustc")
+    target = start_unprepared("rust_guarded_types", flags=flags)
+    waiters = target.truth()["waiters"]
+    snapshot, typed = scan_until_typed(target.pid, set(waiters))
+    journal, entries, count = (typed[tid][1].name for tid in waiters)
+    assert (journal, entries) == ("Rust Mutex<Journal>", "Rust RwLock<Vec<Entry>>")
+    assert "Rust Mutex<u64> in " in count
+    assert "Store" in count, "a type of the language alone says little"
+    assert "waits for Rust Mutex<Journal>" in text_report.render(groups.find(snapshot), 200)
+    assert "futex Rust" not in render(snapshot, width=200)

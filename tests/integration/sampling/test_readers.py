@@ -14,7 +14,7 @@ from locktop.collector.render import check_report
 from locktop.collector.render.text.report import render
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.collector.sources.attach import attach
-from locktop.tui.views import lock_details, thread_details
+from locktop.tui.views import lock_details, thread_details, thread_list
 from locktop.tui.views.headline import headline
 from locktop.tui.views.styled_line import line_text, unfolded
 
@@ -60,6 +60,32 @@ def test_the_readers_are_counted_and_the_starved_writer_is_named(
     assert f"held by   {lock.readers} reader" in text
     assert "to write" in text
     assert f"rwlock g_catalog to write, {held}" in render(snapshot, width=200)
+
+
+def test_a_sleeping_reader_is_not_idle_while_a_writer_waits(
+    start_unprepared: StartTarget,
+) -> None:
+    """A crowd of readers was hidden as idle, so the screen showed the writer alone."""
+    target = start_unprepared("contention_patterns", "longread-not")
+    target.expect("ready")
+    snapshots: list[Snapshot] = []
+    with closing(attach(target.pid)) as source:
+
+        def has_holder() -> bool:
+            snapshots.append(source.scan(resolve=True))
+            locks = [lock for lock in snapshots[-1].locks if lock.name == "g_rwlock"]
+            return any(len(lock.holders_probable) > 0 for lock in locks)
+
+        until(has_holder, "a probable holder")
+    index = SnapshotIndex(snapshots[-1])
+    (lock,) = [lock for lock in index.locks.values() if lock.name == "g_rwlock"]
+    for holder in lock.holders_probable:
+        thread = index.threads[holder.tid]
+        assert not index.is_idle(thread)
+        assert thread_list.state_word(index, thread) in ("asleep", "running")
+    (main,) = [thread for thread in index.threads.values() if thread.tid == target.pid]
+    assert index.is_idle(main)
+    assert " asleep" in render(snapshots[-1]).split("LOCKS")[0]
 
 
 def test_stacks_name_the_number_of_readers(start_unprepared: StartTarget) -> None:

@@ -11,10 +11,17 @@ from support.eventually import until
 from support.targets import StartTarget, Target
 
 from locktop.collector.linux.sleep_clock import SleepClock
-from locktop.collector.model import Snapshot
+from locktop.collector.model import Lock, Snapshot
+from locktop.collector.render.documents import snapshot_codec
 from locktop.collector.render.text.report import render
+from locktop.collector.render.words import units
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.collector.sources.attach import attach
 from locktop.collector.sources.sampling.source import SamplingSource
+from locktop.tui.views import lock_details, lock_list
+from locktop.tui.views.cells import lasting
+from locktop.tui.views.styled_line import line_text, unfolded
+from locktop.tui.views.table import lay_out
 
 needs_clock = pytest.mark.skipif(
     not os.path.exists("/proc/thread-self/sched"), reason="this kernel does not tell"
@@ -27,6 +34,12 @@ def first_scan(target: Target) -> tuple[float, Snapshot]:
     with closing(attach(target.pid)) as source:
         snapshot = source.scan(resolve=True)
     return time.monotonic() - began, snapshot
+
+
+def catalog_of(snapshot: Snapshot) -> Lock:
+    """Return the lock that the writer of starved_update waits for."""
+    (lock,) = [lock for lock in snapshot.locks if lock.name == "g_catalog"]
+    return lock
 
 
 @needs_clock
@@ -49,6 +62,37 @@ def test_a_first_scan_knows_more_of_a_wait_than_it_has_watched(
         return min(writer.waiting_for.duration_s, main.now.duration_s) > watched_s
 
     until(is_known, "waits that are older than the scan")
+
+
+@needs_clock
+def test_the_longest_wait_is_no_shorter_than_the_present_one(
+    start_unprepared: StartTarget,
+) -> None:
+    target = start_unprepared("starved_update")
+    target.expect("ready")
+
+    snapshots: list[Snapshot] = []
+
+    def is_known() -> bool:
+        watched_s, snapshot = first_scan(target)
+        snapshots.append(snapshot)
+        return catalog_of(snapshot).wait_max_s > 2 * watched_s
+
+    until(is_known, "a wait that is older than the scan")
+    snapshot = snapshots[-1]
+    lock, index = catalog_of(snapshot), SnapshotIndex(snapshot)
+    waits = [thread.waiting_for for thread in snapshot.threads if thread.name == "prices"]
+    longest_s = lock.wait_max_s
+    assert [wait.duration_s for wait in waits if wait is not None] == [longest_s]
+    assert lock.wait_max_is_lower_bound
+    row = line_text(lay_out(lock_list.columns(index), 120).line(lock))
+    assert f" {lasting(longest_s, True)} " in row
+    details = "\n".join(map(line_text, unfolded(lock_details.lock_details(index, lock))))
+    assert f"the longest {lasting(longest_s, True)}" in details
+    assert f" >{units.duration(longest_s)} " in render(snapshot, width=200)
+    entries = {entry["name"]: entry for entry in snapshot_codec.document(snapshot)["locks"]}
+    entry = entries["g_catalog"]
+    assert (entry["wait_max_s"], entry["wait_max_at_least"]) == (longest_s, True)
 
 
 @needs_clock

@@ -7,6 +7,7 @@
  *   serialised       four threads do all their work under one mutex; not: as long without the mutex
  *   herd             eight threads wake for what one of them takes; not: each thread works
  *   starved          readers that overlap, and a writer; not: a lock that prefers writers
+ *   longread-not     a near miss of starved: one reader keeps the lock, others come and go
  *   longhold         the holder of a mutex reads from a pipe; not: the holder computes
  *   falseidle        a pool waits for a thread that waits for a mutex; not: another posts too
  *   oversubscribed   far more threads compute than there are CPUs, two wait for a lock; not: no
@@ -115,6 +116,28 @@ static KEPT void *reader(void *number)
         pthread_rwlock_unlock(&g_rwlock);
     }
     return NULL;
+}
+
+static KEPT void *long_reader(void *unused)
+{
+    char none;
+    pthread_rwlock_rdlock(&g_rwlock);
+    sem_post(&there);
+    (void)!read(pipe_of[0], &none, 1);
+    pthread_rwlock_unlock(&g_rwlock);
+    return unused;
+}
+
+static KEPT void *brief_reader(void *unused)
+{
+    sem_post(&there);
+    for (;;) {
+        pthread_rwlock_rdlock(&g_rwlock);
+        pause_ms(20);
+        pthread_rwlock_unlock(&g_rwlock);
+        pause_ms(20);
+    }
+    return unused;
 }
 
 static KEPT void *writer(void *unused)
@@ -270,6 +293,10 @@ int main(int argc, char **argv)
             pthread_detach(start(reader, (void *)i, "reader"));
         }
         sem_wait(&there);
+        run(1, writer, "writer");
+    } else if (!strcmp(what, "longread")) {
+        run(1, long_reader, "reader");
+        run(3, brief_reader, "reader");
         run(1, writer, "writer");
     } else if (!strcmp(what, "longhold")) {
         run(1, long_hold, "holder");

@@ -11,17 +11,20 @@ from msgspec.structs import replace
 from unit.builders import records, scenarios
 
 from locktop.collector.analysis import contention_patterns
+from locktop.collector.analysis.contention_findings import Finding
 from locktop.collector.model import (
     ActivityState,
     Blame,
     Deadlock,
     DeadlockEdge,
     Held,
+    HolderEvidence,
     Kind,
     LockRates,
     LockUse,
     Pattern,
     PatternName,
+    ProbableHolder,
     Snapshot,
     Thread,
     ThreadActivity,
@@ -123,6 +126,12 @@ def starved() -> Snapshot:
     return scan((waiter(11, Kind.RWLOCK, 1.0),), LockRates(), reading, kind=Kind.RWLOCK)
 
 
+def perhaps_starved() -> Snapshot:
+    writer = waiter(11, Kind.RWLOCK, 1.0, holders=(), later_reads=3)
+    made = scan((writer,), LockRates(), kind=Kind.RWLOCK, readers=3)
+    return replace(made, source="proc", level="sampled")
+
+
 def long_hold() -> Snapshot:
     sleeps = ThreadActivity(
         HOLDER, ActivityState.BLOCKED, "fsync", "fsync(7 -> /var/lib/x/wal)", 0.09
@@ -177,6 +186,7 @@ SCENARIOS = {
     PatternName.SERIALISED: serialised,
     PatternName.THUNDERING_HERD: herd,
     PatternName.STARVED_WRITER: starved,
+    PatternName.PERHAPS_STARVED: perhaps_starved,
     PatternName.LONG_HOLD: long_hold,
     PatternName.FALSE_IDLE: false_idle,
     PatternName.OVERSUBSCRIBED: oversubscribed,
@@ -240,6 +250,12 @@ NEAR_MISSES: list[tuple[PatternName, str, Callable[[Snapshot], Snapshot]]] = [
         s, HOLDER, holds=(Held(1, 0, None, shared=True),))),
     (PatternName.STARVED_WRITER, "a writer holds the lock", lambda s: with_thread(
         s, HOLDER, holds=(Held(1, 0, 0.5),))),
+    (PatternName.PERHAPS_STARVED, "not for long", lambda s: with_waits(s, duration_s=0.99)),
+    (PatternName.PERHAPS_STARVED, "a reader", lambda s: with_waits(s, shared=True)),
+    (PatternName.PERHAPS_STARVED, "free by now", lambda s: with_lock(s, readers=0)),
+    (PatternName.PERHAPS_STARVED, "many readers", lambda s: with_lock(s, readers=4)),
+    (PatternName.PERHAPS_STARVED, "few later readers", lambda s: with_lock(
+        with_waits(s, later_reads=2), readers=1)),
     (PatternName.LONG_HOLD, "not for long", lambda s: with_thread(
         s, HOLDER, holds=(Held(1, 0, 0.099),))),
     (PatternName.LONG_HOLD, "the begin is not known", lambda s: with_thread(
@@ -339,6 +355,17 @@ def test_the_first_scan_has_rates_over_the_whole_time() -> None:
     assert patterns(whole) == patterns(convoy())
     held = with_lock(whole, blame=(Blame(0, 0, 1.5), Blame(HOLDER, 0x401100, 2.5)))
     assert patterns(held) == ()
+
+
+def test_a_reader_that_sleeps_since_before_the_wait_keeps_the_writer() -> None:
+    reader = ProbableHolder(HOLDER, HolderEvidence.GUARD, 0x401100)
+    snapshot = with_lock(perhaps_starved(), holders_probable=(reader,))
+
+    def findings(slept_s: float) -> tuple[Finding, ...]:
+        return contention_patterns.find(snapshot, lambda tid, duration_s: slept_s >= duration_s)
+
+    assert findings(0.91) == ()
+    assert len(findings(0.5)) == 1
 
 
 @pytest.mark.parametrize("make", [convoy, serialised, herd, high_rate])

@@ -95,6 +95,15 @@ def test_a_maximum_of_before_is_bounded_by_the_sum_of_the_session() -> None:
     assert found.hold_max_s == 0.0
 
 
+def test_a_maximum_of_samples_bounds_no_later_wait() -> None:
+    """Samples see a part of each wait, so a later wait may be longer than the longest of before."""
+    sampled = replace(LOCK, wait_max_is_lower_bound=True)
+    later = replace(sampled, wait_s=LOCK.wait_s + 60.0)
+    before = grown(BEFORE, sampled, THREAD)
+    lock = lock_of(since(grown(BEFORE, later, THREAD), before), LOCK.id)
+    assert (lock.wait_max_s, lock.wait_max_is_bound) == (0.0, False)
+
+
 def test_a_maximum_that_differs_by_the_rate_of_the_clock_is_of_before() -> None:
     assert LOCK.hold_max_s is not None
     later = replace(

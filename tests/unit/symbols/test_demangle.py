@@ -90,7 +90,10 @@ CXX = [
     ),
 ]
 
+#: A name of the older mangling that DWARF completes.
+GUARDED = "_ZN3std4sync6poison5mutex14Mutex$LT$T$GT$4lock17hfd967cb422e0c555E<app::Journal>"
 RUST = [
+    (GUARDED, "std::sync::poison::mutex::Mutex<app::Journal>::lock"),
     ("_ZN4core3fmt9Formatter3pad17h9b2b3a0e5b4d1b31E", "core::fmt::Formatter::pad"),
     ("_ZN4core3fmt9Formatter3pad17h9b2b3a0e5b4d1b31E.llvm.4711", "core::fmt::Formatter::pad"),
     ("_ZN5alloc4sync16Arc$LT$T$C$A$GT$4drop17h123456789abcdef0E", "alloc::sync::Arc<T,A>::drop"),

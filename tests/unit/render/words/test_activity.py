@@ -53,4 +53,5 @@ def test_a_thread_that_sleeps_with_a_lock_is_asleep(
         holds=(Held(1, 0, 1.0),) * holds,
         waiting_for=records.wait(2, Kind.COND, 1.0) if waits else None,
     )
-    assert activity.state(thread) == word
+    assert activity.state(thread, ()) == word
+    assert activity.state(thread, (thread.tid + 1,)) == word

@@ -17,9 +17,13 @@ from locktop.collector.render.words.lock_kind import kind_word, name_with_kind, 
         (Kind.MUTEX, "g_lock", "mutex", "mutex g_lock", "g_lock"),
         (Kind.MUTEX, "Lock in C", "mutex", "mutex Lock in C", "Lock in C"),
         (Kind.SEM, "Locked", "sem", "sem Locked", "Locked"),
+        (Kind.FUTEX, "Rust Mutex<Log>", "futex", "Rust Mutex<Log>", "Rust Mutex<Log>"),
+        (Kind.FUTEX, "GCond in put", "futex", "GCond in put", "GCond in put"),
+        (Kind.FUTEX, "futex in put", "futex", "futex in put", "in put"),
+        (Kind.FUTEX, "a.c: g_word", "futex", "futex a.c: g_word", "a.c: g_word"),
     ],
 )
-def test_a_lock_of_python_is_called_lock(
+def test_a_lock_is_called_what_programmers_call_it(
     kind: Kind, name: str, word: str, with_kind: str, without: str
 ) -> None:
     assert kind_word(kind, name) == word

@@ -12,6 +12,7 @@ from locktop.collector.analysis.contention_findings import (
     LongHold,
     NoSignal,
     Oversubscribed,
+    PerhapsStarved,
     Serialised,
     StarvedWriter,
     ThunderingHerd,
@@ -42,13 +43,18 @@ TIDS = (11, 12)
         ),
         (
             StarvedWriter(1, TIDS, 1, 1.5, 2, 0.5),
-            "1 writer waits, for up to 1.50 s; 2 threads that came later read it, for 500 ms"
-            " at most",
+            "1 writer waits, for up to 1.50 s; 2 threads that came later read it, for up to"
+            " 500 ms so far",
         ),
         (
             StarvedWriter(1, TIDS, 2, 1.5, 1, 0.5),
-            "2 writers wait, for up to 1.50 s; 1 thread that came later reads it, for 500 ms"
-            " at most",
+            "2 writers wait, for up to 1.50 s; 1 thread that came later reads it, for up to"
+            " 500 ms so far",
+        ),
+        (
+            PerhapsStarved(1, TIDS, 1, 1.5, True, 2, 5),
+            "1 writer waits, for at least 1.50 s; threads took it to read 5 times or more"
+            " meanwhile; it has 2 readers now",
         ),
         (
             LongHold(1, TIDS, 0.25, False, 11, "journal", "fsync(7 -> /x)", 1, 0.2),

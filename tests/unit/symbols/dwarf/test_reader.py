@@ -409,4 +409,4 @@ def test_circular_references_between_names_end() -> None:
             return {abbrevs.ABSTRACT_ORIGIN: (abbrevs.FORM_REF_ADDR, 5)}
 
     circle: Any = Circle()
-    assert function_name(circle, (abbrevs.FORM_REF_ADDR, 5)) == b""
+    assert function_name(circle, (abbrevs.FORM_REF_ADDR, 5)) == ""

@@ -64,6 +64,19 @@ def test_an_upper_bound_of_the_longest_wait_has_a_sign(
         assert text in line_text(table.line(row)) + " "
 
 
+@pytest.mark.parametrize(
+    ("longest_s", "text"),
+    [(2.67, " >2.67s "), (754.0, " >12m "), (0.0312, " >31ms "), (0.0, " - ")],
+)
+def test_a_lower_bound_of_the_longest_wait_has_a_sign(longest_s: float, text: str) -> None:
+    calm = scenarios.normal()
+    lock = replace(calm.locks[0], wait_max_s=longest_s, wait_max_is_lower_bound=True)
+    of_class = LockClass("m", lock.kind, (lock.id,), (lock,))
+    table = lay_out(lock_list.columns(SnapshotIndex(replace(calm, locks=(lock,)))), 80)
+    for row in (lock, of_class):
+        assert text in line_text(table.line(row)) + " "
+
+
 def test_rows_have_few_spans() -> None:
     index = SnapshotIndex(scenarios.normal())
     table = lay_out(lock_list.columns(index), 120)
