@@ -8,7 +8,7 @@ from itertools import chain
 from msgspec import Struct
 
 from locktop.collector.model import OrderCycle
-from locktop.collector.render.words import elsewhere, lock_order
+from locktop.collector.render.words import elsewhere, likely_holder, lock_order, probable_holder
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.screens import source_line
 from locktop.tui.screens.blocking_panel import BlockingPanel
@@ -103,7 +103,7 @@ class DetailsTarget:
 
     def _next(self, index: SnapshotIndex, target: DetailsSubject) -> DetailsSubject | str:
         if target.topic is Topic.LOCK:
-            return self._holder_of(index, target.row)
+            return self._holder_of_row(index, target.row)
         if target.topic is Topic.THREAD:
             return self._lock_of(index, self._threads.closest(index, target.row))
         if target.topic is Topic.BLOCKING:
@@ -114,14 +114,25 @@ class DetailsTarget:
             return DetailsSubject(Topic.THREAD, reports[0].circle[0].tid)
         return "A potential deadlock has no holder now."
 
-    def _holder_of(self, index: SnapshotIndex, lock_id: int) -> DetailsSubject | str:
-        lock = index.locks.get(lock_id)
-        if lock is None:
+    def _holder_of_row(self, index: SnapshotIndex, row: int) -> DetailsSubject | str:
+        locks = self._locks.locks(index, row)
+        waited = [lock for lock in locks if lock.waiters]
+        if len(locks) > 1 and (not waited or any(lock.holders for lock in locks)):
             return "This row has several locks: open it with Right, and choose one."
+        if not locks:
+            return "The lock is no longer there."
+        return self._holder_of(index, (waited or locks)[0].id)
+
+    def _holder_of(self, index: SnapshotIndex, lock_id: int) -> DetailsSubject | str:
+        lock = index.locks[lock_id]
         if not lock.holders:
+            if probable := probable_holder.tids(lock):
+                return DetailsSubject(Topic.THREAD, probable[0], lock_id)
             last = last_hold(index, lock_id)
             if last is not None:
                 return DetailsSubject(Topic.THREAD, last.tid, lock_id)
+            if lock.waiters and (likely := likely_holder.find(index.snapshot, lock)) is not None:
+                return DetailsSubject(Topic.THREAD, likely.tid, lock_id)
             pause = "; p pauses the screen" if self.is_live else ""
             return f"The holder of {lock.name} is not known, or nobody holds it{pause}."
         other = index.threads_elsewhere.get(lock.holders[0])
