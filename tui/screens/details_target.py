@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import chain
 
 from msgspec import Struct
@@ -21,7 +21,8 @@ from locktop.tui.views.lock_order_details import has_lock_orders, lock_order_det
 from locktop.tui.views.styled_line import Line, make_line
 from locktop.tui.views.subject_graphs import LastMinutes
 
-_GONE: tuple[str, Iterable[Line]] = ("", (make_line((" It is no longer there.", "dim")),))
+_GONE, _NOT_YET = " It is no longer there.", " It was not there at this moment."
+_OTHER_GROUP = " The row of before is not there at this moment. Most of it is here:"
 
 
 class Followed(Struct, frozen=True):
@@ -46,6 +47,8 @@ class DetailsTarget:
         self._target: DetailsSubject | None = None
         self._walked: list[DetailsSubject] = []  # the targets before this one, the first one first
         self._had_deadlock = False
+        #: The last row with several locks or threads that was the target, and their ids.
+        self._row: tuple[DetailsSubject | None, Sequence[int]] = (None, ())
         #: Whether newer snapshots come to the screen: it is neither paused nor in the past.
         self.is_live = True
 
@@ -215,7 +218,10 @@ class DetailsTarget:
         """The title of the details and their lines; ``minutes``: for their graphs."""
         if self._target is None:
             return "", (make_line((" Nothing is chosen.", "dim")),)
-        drawn = self._content(index, self._target, minutes) or _GONE
+        drawn = self._content(index, self._target, minutes)
+        drawn = drawn or self._content_of_members(index, self._target, minutes)
+        if drawn is None:
+            drawn = "", (make_line((_GONE if self.is_live else _NOT_YET, "dim")),)
         if not self._walked:
             return drawn
         steps = len(self._walked)
@@ -234,12 +240,39 @@ class DetailsTarget:
             Topic.BLOCKING: self._blocking,
         }
         drawn = panels[target.topic].details(index, target.row, minutes)
+        if members := self._members(index, target):
+            self._row = target, members
         if not target.lock:
             return drawn
         before = list(former_holder(index, target.row, target.lock, self.is_live))
         if drawn is None:
             return ("of a holder that has ended", before) if before else None
         return drawn[0], chain(before, drawn[1])
+
+    def _members(self, index: SnapshotIndex, target: DetailsSubject) -> Sequence[int]:
+        panel = self._list_of(target)
+        return panel.members(index, target.row) if panel is not None else ()
+
+    def _list_of(self, target: DetailsSubject) -> LockPanel | ThreadPanel | None:
+        if target.topic is Topic.LOCK:
+            return self._locks
+        return self._threads if target.topic is Topic.THREAD else None
+
+    def _content_of_members(
+        self, index: SnapshotIndex, target: DetailsSubject, minutes: LastMinutes | None
+    ) -> tuple[str, Iterable[Line]] | None:
+        """The details of the row that has most of what a former row had.
+
+        A jump to another time may end where the row is not: threads do something else there.
+        """
+        panel, (former, ids) = self._list_of(target), self._row
+        row = panel.row_of_most(index, ids) if panel is not None and former == target else None
+        drawn = (
+            panel.details(index, row, minutes) if panel is not None and row is not None else None
+        )
+        if drawn is None:
+            return None
+        return drawn[0], chain([make_line((_OTHER_GROUP, "dim"))], drawn[1])
 
     @staticmethod
     def _deadlocks(index: SnapshotIndex, row: int) -> tuple[str, Iterable[Line]] | None:

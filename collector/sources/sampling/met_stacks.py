@@ -63,7 +63,9 @@ class MetStacks:
         past = {stack: frames(stack) for stack in sorted(missing - draft.stacks.keys())}
         draft.stacks = {**draft.stacks, **{id_: stack for id_, stack in past.items() if stack}}
         draft.locks = tuple(
-            _stacked(lock, self._locks[lock.id], draft.stacks) if lock.id in self._locks else lock
+            _lock_with_stacks(lock, self._locks[lock.id], draft.stacks)
+            if lock.id in self._locks
+            else lock
             for lock in draft.locks
         )
 
@@ -110,7 +112,7 @@ def _move(met: _MetWait, stack: int) -> None:
     new.wait_s += met.wait_s
 
 
-def _stacked(lock: Lock, sums: _LockSums, stacks: Container[int]) -> Lock:
+def _lock_with_stacks(lock: Lock, sums: _LockSums, stacks: Container[int]) -> Lock:
     """Return the lock with those of its stacks that the snapshot has, the longest wait first."""
     entries = [
         WaitStack(stack=stack, count=total.count, wait_s=max(0.0, total.wait_s), idle=total.idle)

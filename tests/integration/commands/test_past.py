@@ -61,7 +61,7 @@ def test_a_long_wait_before_attaching_is_found_by_one_key(
         # The terminal may get the lines of one picture one after the other.
         screen.until(lambda text: "PAST" in text.split("\n")[1], "the past")
         screen.until(lambda text: shows_wait(text, "g_cache_lock", waited_s), "the wait")
-        screen.until(lambda text: "before the oldest moment" in text, "its place")
+        screen.until(lambda text: "Oldest moment; " in text, "its place")
         screen.press("8")
         screen.until(
             lambda text: shows_wait(text, "mutex g_cache_lock", waited_s),

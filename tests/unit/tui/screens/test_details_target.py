@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from support.driven import opened
 from unit.builders import blocking
 
-from locktop.collector.model import HolderEvidence, ProbableHolder, Snapshot
+from locktop.collector.model import HolderEvidence, ProbableHolder, Snapshot, ThreadState
 
 
 def unheld(*probable: ProbableHolder) -> Snapshot:
@@ -50,3 +50,29 @@ async def test_enter_goes_from_a_class_of_locks_to_the_only_thread_that_does_not
         await screen.keys("enter", "enter")
         assert "of a thread, 1 step on" in screen.text
         assert "only leader does not wait" in screen.text
+
+
+async def test_a_class_of_locks_that_is_not_there_shows_the_lock_of_it_that_matters() -> None:
+    made = blocking.writers(11)
+    async with opened(made, size=(100, 24)) as screen:
+        await screen.keys("enter")
+        assert "Details of a class of locks" in screen.text
+        await screen.show(replace(made, threads=made.threads[:2], locks=made.locks[:1]))
+        assert "The row of before is not there at this moment" in screen.text
+        assert "Details of a lock" in screen.text
+        assert "AwaitState[0]" in screen.text
+        await screen.show(made)
+        assert "Details of a class of locks" in screen.text
+
+
+async def test_threads_that_do_other_things_show_what_most_of_them_do() -> None:
+    made = blocking.pool_behind_index(0)
+    async with opened(made, size=(100, 24)) as screen:
+        await screen.keys("3", "enter")
+        assert "Details of threads that do the same" in screen.text
+        threads = tuple(
+            replace(thread, waiting_for=None, state=ThreadState.OTHER) for thread in made.threads
+        )
+        await screen.show(replace(made, threads=threads))
+        assert "It is no longer there" not in screen.text
+        assert "The row of before is not there at this moment" in screen.text
