@@ -107,7 +107,7 @@ def pressure_details(phases: Sequence[PressurePhase] | None) -> Iterator[Line]:
         phases: the oldest first; () until they are known; None: nothing is kept.
     """
     if phases is not None and not phases:
-        yield labelled("pressure", ("of the last minute: not known", "dim"))
+        yield labelled("pressure", "-", ("  of the last minute: not measured yet", "dim"))
     elif phases:
         shares = "  ".join(percent(phase.share) for phase in phases)
         longest_s = max(phase.duration_s for phase in phases)

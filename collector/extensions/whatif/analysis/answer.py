@@ -39,7 +39,7 @@ _MAX_REPLAY_ERROR, _MAX_PHASE_CHANGE = 0.05, 1.5
 #: The largest share of records of threads that begin or end in the span.
 _MAX_BRIEF = 0.2
 #: The largest share of threads in waits that the library does not observe.
-_MAX_UNOBSERVED = 0.1
+MAX_UNOBSERVED = 0.1
 #: The largest share of their sleep in which threads may wait for requests, if their number changes.
 _MAX_REQUESTS = 0.3
 #: Locks that the suggestions are about, and the least share of the threads' time in their waits.
@@ -177,7 +177,7 @@ def _refusal(
     brief = sum(record.tid not in evidence.times for record in evidence.records)
     if brief > _MAX_BRIEF * len(evidence.records):
         return WhatIfRefusal.BRIEF
-    if evidence.unobserved_share > _MAX_UNOBSERVED:
+    if evidence.unobserved_share > MAX_UNOBSERVED:
         return WhatIfRefusal.UNOBSERVED
     active = evidence.active
     times = {tid: thread for tid, thread in evidence.times.items() if tid in active}
