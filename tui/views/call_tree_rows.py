@@ -197,7 +197,7 @@ def call_tree_headline(
         spans.append((f"  for work {figure(root.idle, weight)}, {state}", "dim"))
     notes = profile.notes(weight.name)
     if notes:
-        more = f" (and {len(notes) - 1} more: ?)" if len(notes) > 1 else ""
+        more = f" (and {len(notes) - 1} more: key ?)" if len(notes) > 1 else ""
         note = f"{notes[0]}{more}", "waiting"
         spans += ["  ", note]
         # Of an empty tree, the note says all.

@@ -9,7 +9,7 @@ from functools import partial
 
 from rich.cells import cell_len, set_cell_size
 
-from locktop.collector.model import Held
+from locktop.collector.model import Held, Wait
 from locktop.collector.render.words import units
 from locktop.collector.render.words.plot import bar as bar
 from locktop.collector.render.words.plot import sparkline as sparkline
@@ -60,6 +60,11 @@ def fit_name(name: str, width: int) -> str:
 def fit_right(text: str, width: int) -> str:
     """``text`` in exactly ``width`` cells, aligned to the right."""
     return text.rjust(width) if len(text) <= width else fit(text, width)
+
+
+def waited_text(wait: Wait, before: str = " ") -> str:
+    """How long a wait has lasted, after ``before``; "" where one sample alone has met it."""
+    return before + lasting(wait.duration_s, wait.is_lower_bound) if wait.duration_s > 0.0 else ""
 
 
 def held_text(held: Held | None) -> str:

@@ -31,7 +31,7 @@ from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.collector.render.words.source_location import short_location
 from locktop.collector.render.words.units import DURATION_WIDTH
 from locktop.tui.extension import screen_extensions
-from locktop.tui.views.cells import count, duration, exact, held_text, lasting, percent
+from locktop.tui.views.cells import count, duration, exact, held_text, percent, waited_text
 from locktop.tui.views.detail_parts import (
     blank,
     heading,
@@ -237,7 +237,7 @@ def _holder(index: SnapshotIndex, lock: Lock, tid: int) -> Iterator[Span | str]:
         return
     yield "; now waits for "
     yield index.lock_name(wait.lock), "waiting"
-    yield f" {lasting(wait.duration_s, wait.is_lower_bound)}"
+    yield waited_text(wait)
 
 
 def _holder_now(index: SnapshotIndex, lock: Lock) -> Iterator[Span]:
@@ -271,6 +271,8 @@ def _waiters(index: SnapshotIndex, lock: Lock) -> Iterator[Line]:
         spans += [(f"{len(tids)}: " if not number else ", ", "text"), *_waiter(index, tid)]
     if len(tids) > _MAX_WAITERS:
         spans.append((f" and {len(tids) - _MAX_WAITERS} more", "dim"))
+    if behind := index.behind_waiters.get(lock.id, 0):
+        spans.append((f", {behind} more behind these", "waiting"))
     spans += _most_common([_waits_at(index, tid) for tid in tids], "in ")
     if len(tids) == 1:
         yield labelled("waiters", *spans)
@@ -288,7 +290,7 @@ def _waiter(index: SnapshotIndex, tid: int) -> Iterator[Span]:
     thread = index.threads.get(tid)
     if thread is not None and thread.waiting_for is not None:
         wait = thread.waiting_for
-        yield f" {lasting(wait.duration_s, wait.is_lower_bound)}", "waiting"
+        yield waited_text(wait), "waiting"
         yield " to read" if wait.shared else "", "text"
 
 

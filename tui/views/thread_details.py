@@ -10,7 +10,7 @@ from locktop.collector.render.words import activity, probable_holder, readers, u
 from locktop.collector.render.words.lock_kind import kind_word
 from locktop.collector.render.words.snapshot_index import SnapshotIndex, is_stuck_waiting
 from locktop.collector.render.words.source_location import short_location
-from locktop.tui.views.cells import duration, exact, held_text, lasting, percent
+from locktop.tui.views.cells import duration, exact, held_text, percent, waited_text
 from locktop.tui.views.detail_parts import (
     blank,
     heading,
@@ -73,7 +73,7 @@ def _waits(index: SnapshotIndex, thread: Thread) -> Iterator[Line]:
         (index.lock_name(wait.lock), "strong"),
         f" ({kind_word(wait.kind, index.lock_name(wait.lock))})",
         readers.purpose(wait),
-        (f" for {lasting(wait.duration_s, wait.is_lower_bound)}", "waiting"),
+        (waited_text(wait, " for ") or ", just begun", "waiting"),
         " with a timeout" if wait.timed else "",
     ]
     lock = index.locks.get(wait.lock)
@@ -145,7 +145,7 @@ def _because(index: SnapshotIndex, thread: Thread) -> Iterator[Line]:
             spans += [
                 "; waits for ",
                 (index.lock_name(link.waiting_for.lock), "waiting"),
-                f" {lasting(link.waiting_for.duration_s, link.waiting_for.is_lower_bound)}",
+                waited_text(link.waiting_for),
             ]
         yield labelled("because", *spans)
 

@@ -20,7 +20,7 @@ def test_the_screen_counts_potential_deadlocks_and_shows_them_at_a_key(
     target = start_target("mutex_orders", "inversion")
     target.expect("ok")
     with Screen(need("tmux"), "-p", target.pid, width=width, height=height) as screen:
-        seen = screen.until(lambda text: "1 potential: d" in text, "the count")
+        seen = screen.until(lambda text: "1 potential" in text, "the count")
         assert "DEADLOCK" not in seen
         screen.press("d")
         high = "2 locks taken in different orders, high confidence"
@@ -66,7 +66,7 @@ def test_the_screen_says_that_root_does_not_read_a_file(
     monkeypatch.chdir(tmp_path)
     with Screen(need("tmux"), "-p", target.pid, width=120, height=24) as screen:
         screen.until(lambda text: "no suppressions: root reads" in text, "the warning")
-        screen.until(lambda text: "1 potential: d" in text, "the number")
+        screen.until(lambda text: "1 potential" in text, "the number")
         screen.press("q")
         assert screen.status() == 0
 

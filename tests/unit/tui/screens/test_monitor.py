@@ -226,7 +226,7 @@ async def test_notes_of_the_snapshot_are_notified_flagged_and_in_the_help() -> N
     async with opened(size=(80, 24)) as screen:
         assert "note" not in screen.status
         await screen.show(replace(scenarios.normal(), notes=notes))
-        await screen.says("2 notes: ?")
+        await screen.says("2 notes (key ?)")
         notification = " ".join(line.strip() for line in screen.lines[-4:])
         assert all(note.strip() in notification for note in notes)
         screen.app.screen.query_one(Footer).clear()
