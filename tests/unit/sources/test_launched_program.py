@@ -44,7 +44,7 @@ def test_a_program_that_ended_at_once_is_reported_with_its_last_output(
     assert log.read_text() == "no config\n"
 
 
-def test_a_slow_start_is_told_until_the_library_is_ready(
+def test_a_slow_start_calls_back_until_the_library_is_ready(
     tmp_path: Path, compiler: Compiler
 ) -> None:
     pipe = tmp_path / "pipe"
