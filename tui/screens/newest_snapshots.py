@@ -53,8 +53,8 @@ class NewestSnapshots:
         """Start the feed.
 
         Args:
-            show_empty: is called while no snapshot has come, with the seconds that this lasts. It
-                returns whether the screen still has no snapshot.
+            show_empty: gets the seconds for which no snapshot has come, and returns whether the
+                screen still has none.
         """
         self._feed.start(self._publish, self._pacer.interval_s)
         began_s = time.monotonic()

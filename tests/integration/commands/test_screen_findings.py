@@ -77,7 +77,7 @@ def test_the_first_line_says_that_there_are_too_few_cpus(
     target = start_target("contention_patterns", "oversubscribed")
     target.expect("ready")
     with Screen(need("tmux"), "-p", target.pid, width=120, height=40) as screen:
-        screen.until(lambda text: "oversubscribed: ?" in text, "the pattern")
+        screen.until(lambda text: "oversubscribed (key ?)" in text, "the pattern")
         screen.press("p", "?")  # the next snapshot may not have the pattern, so pause
         screen.until(lambda text: "Keys" in text, "the help")
         screen.press("q")
