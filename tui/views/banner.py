@@ -131,13 +131,17 @@ def no_deadlock(index: SnapshotIndex) -> str:
     if long_hang(snapshot) is not None:
         return f"No cycle of locks is found, but {hang.whom(snapshot)}."
     waits = [thread.waiting_for for thread in index.waiting]
-    hidden = sum(wait is not None and not wait.holders for wait in waits)
+    unheld = [wait.lock for wait in waits if wait is not None and not wait.holders]
+    probable = {lock.id for lock in snapshot.locks if lock.holders_probable}
+    hidden = sum(lock not in probable for lock in unheld)
     hidden += sum(wait.idle is False for wait in snapshot.unobserved_waits)
     if hidden:
         several = hidden > 1
         many = f"{hidden} threads wait" if several else "a thread waits"
         holders, verb = ("holders", "are") if several else ("holder", "is")
         return f"No deadlock is found, but the {holders} of what {many} for {verb} not known."
+    if unheld:
+        return "No deadlock is found. The holder of a lock is only probable."
     if snapshot.threads_elsewhere:
         others = elsewhere.holder_names(snapshot)
         return f"No deadlock is found. Held by another process: {others}."

@@ -88,7 +88,9 @@ def columns(
     ``is_open`` returns whether the locks of a class have rows of their own.
     """
     return (
-        Column("LOCK", 18, lambda lock: _name(index, lock, is_open), _fit_name, grow=3, limit=44),
+        Column(
+            "LOCK", 18, lambda lock: _name(index, lock, is_open), fit_lock_name, grow=3, limit=44
+        ),
         Column("KIND", 7, lambda lock: (kind_word(lock.kind, lock.name), _quiet(lock))),
         Column("HELD BY", 11, lambda lock: _holder(index, lock), fit_middle, grow=2, limit=19),
         _figure("FOR", 6, lambda lock: _held_for(index, lock), 100),
@@ -192,7 +194,7 @@ def _label(index: SnapshotIndex, lock: LockRow, is_open: Callable[[LockClass], b
     return row_groups.INSIDE + index.name_in_class(lock, lock_class)
 
 
-def _fit_name(text: str, width: int) -> str:
+def fit_lock_name(text: str, width: int) -> str:
     """A name made of a source location becomes ``function:line`` where it does not fit."""
     return row_groups.fit_label(text, width, lambda name: _INIT_LOCATION.sub(r"\1\2", name))
 

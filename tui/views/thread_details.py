@@ -125,7 +125,7 @@ def rule_line(index: SnapshotIndex, thread: Thread) -> Iterator[Line]:
     why = index.snapshot.why.get(thread.tid)
     if why and thread.waiting_for is not None:
         verdict = unobserved_waits.idle_verdict(thread.waiting_for.idle)
-        yield labelled("", (f"{verdict}{_REASONS.get(why, f', idle rule {why}')}", "dim"))
+        yield labelled("", (f"{verdict}{_REASONS.get(why, f' (idle rule “{why}”)')}", "dim"))
 
 
 def _because(index: SnapshotIndex, thread: Thread) -> Iterator[Line]:
@@ -165,7 +165,12 @@ def _holds(index: SnapshotIndex, thread: Thread) -> Iterator[Line]:
             f" for {held_text(held)}" if held.duration_s is not None else "",
             ", taken at " if held.site else "",
             (index.site(held.site), "where"),
-            (f"; {len(waiters)} wait" if waiters else "", "waiting"),
+            (
+                f"; {len(waiters)} {'waits' if len(waiters) == 1 else 'wait'} for it"
+                if waiters
+                else "",
+                "waiting",
+            ),
         )
     if len(thread.holds) > _MAX_HELD:
         yield labelled("", (f"and {len(thread.holds) - _MAX_HELD} more", "dim"))

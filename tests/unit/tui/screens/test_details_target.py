@@ -7,6 +7,8 @@ from support.driven import opened
 from unit.builders import blocking
 
 from locktop.collector.model import HolderEvidence, ProbableHolder, Snapshot, ThreadState
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
+from locktop.tui.views.banner import no_deadlock
 
 
 def unheld(*probable: ProbableHolder) -> Snapshot:
@@ -42,6 +44,16 @@ async def test_enter_goes_to_the_probable_holder() -> None:
         await screen.keys("enter", "enter")
         assert "of a thread, 1 step on" in screen.text
         assert "loader probably holds g_index_lock" in screen.text
+
+
+def test_a_probable_holder_is_not_unknown() -> None:
+    probable = ProbableHolder(blocking.HOLDER, HolderEvidence.GUARD, 0)
+    assert no_deadlock(SnapshotIndex(unheld(probable))) == (
+        "No deadlock is found. The holder of a lock is only probable."
+    )
+    assert "holders of what 8 threads wait for are not known" in no_deadlock(
+        SnapshotIndex(unheld())
+    )
 
 
 async def test_enter_goes_from_a_class_of_locks_to_the_only_thread_that_does_not_wait() -> None:
