@@ -166,9 +166,7 @@ def _holds(index: SnapshotIndex, thread: Thread) -> Iterator[Line]:
             ", taken at " if held.site else "",
             (index.site(held.site), "where"),
             (
-                f"; {len(waiters)} {'waits' if len(waiters) == 1 else 'wait'} for it"
-                if waiters
-                else "",
+                f"; {len(waiters)} {'waits' if len(waiters) == 1 else 'wait'}" if waiters else "",
                 "waiting",
             ),
         )
