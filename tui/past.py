@@ -94,7 +94,7 @@ class Past:
     def _reason(self) -> str:
         """Return the present text of the moment that the user jumped to, "" for none.
 
-        The name of a lock may come after the jump.
+        The name of a lock may come after the jump. The text says if the moment itself is not kept.
         """
         notable = self._notable
         if notable is None:
@@ -103,6 +103,9 @@ class Past:
             with contextlib.suppress(LocktopError):
                 same = (now for now in self.notables() if _same(now) == _same(notable))
                 notable = self._notable = next(same, notable)
+        times = self._times()
+        if times and notable.time_ns < times[0]:
+            return f"Oldest moment; {span_text(times[0] - notable.time_ns)} before: {notable.text}"
         return notable.text
 
     @property
@@ -169,8 +172,9 @@ class Past:
         self._go(times[max(index, 0)], notable)
         said = f"{clock_text(notable.time_ns)}  {notable.text}"
         if notable.time_ns < times[0]:
-            ago = span_text(times[0] - notable.time_ns)
-            return f"{said}; this was {ago} before the oldest moment, which you see"
+            return (
+                f"This is the oldest moment. {span_text(times[0] - notable.time_ns)} before: {said}"
+            )
         return said
 
     def go_to(self, text: str) -> str:

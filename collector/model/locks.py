@@ -76,7 +76,7 @@ class Blame(Struct, frozen=True, gc=False):
         """The text for a holder that is no thread with a name; "" for a thread with a name."""
         if self.tid:
             return ""
-        return "threads that ended" if self.site else "woken, or no holder known"
+        return "threads that ended" if self.site else "no known holder"
 
 
 class PackedBlame(Struct, array_like=True, frozen=True, gc=False):

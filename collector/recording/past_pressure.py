@@ -32,6 +32,8 @@ class _Moment(Struct, frozen=True, gc=False):
 
     threads: int
     waits_s: Mapping[int, float]  # by lock; locks without waits are left out
+    #: Locks with idle waits that may turn out to be contention when more names are known.
+    unsettled: frozenset[int]
 
 
 class PastPressure:
@@ -71,9 +73,13 @@ class PastPressure:
         points = [
             _point(time_ns, moments[time_ns], lock.id)
             for time_ns in self._times(until_ns)
-            if time_ns in moments and time_ns < until_ns
+            if time_ns in moments
+            and time_ns < until_ns
+            and lock.id not in moments[time_ns].unsettled
         ]
-        points.append(_point(until_ns, _moment(snapshot, lock), lock.id))
+        last = _moment(snapshot, lock)
+        if lock.id not in last.unsettled:
+            points.append(_point(until_ns, last, lock.id))
         return tuple(
             PressurePhase(share=pressure(pair, 1)[0], duration_s=pair[1].time_s - pair[0].time_s)
             for pair in pairwise(points)
@@ -105,4 +111,5 @@ def _moment(snapshot: Snapshot, only: Lock | None = None) -> _Moment:
     return _Moment(
         threads=sum(thread.alive for thread in snapshot.threads),
         waits_s={lock.id: lock.wait_s - lock.idle_s for lock in locks if lock.wait_s},
+        unsettled=frozenset({lock.id for lock in locks if lock.idle_s and snapshot.names_left}),
     )

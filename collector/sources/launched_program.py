@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
@@ -147,10 +147,18 @@ class LaunchedProgram:
         if not self._keep:
             self._send(signal.SIGKILL)
 
-    def source(self, rules: Rules | None = None) -> Source:
-        """Attach as soon as its library is ready; ``rules``: see attach().
+    def source(
+        self, rules: Rules | None = None, on_wait: Callable[[], None] = lambda: None
+    ) -> Source:
+        """Attach as soon as its library is ready.
 
-        Raises EndedEarlyError when the program is over by then, else LocktopError.
+        Args:
+            rules: see attach().
+            on_wait: is called again and again while the program starts.
+
+        Raises:
+            EndedEarlyError: the program is over by then.
+            LocktopError: the library is not there in time.
         """
         from locktop.collector.sources.attach import attach
 
@@ -161,6 +169,7 @@ class LaunchedProgram:
             except LocktopError:
                 if last:
                     raise
+            on_wait()
             if self._ended_within(_ATTACH_EVERY_S):
                 break
         raise EndedEarlyError(self.ending("before the first scan"))

@@ -51,7 +51,7 @@ class Trial:
 
     def demo(self) -> None:
         report = self._output("demo")
-        assert "source preload" in report, report
+        assert "counting for" in report, report
         assert "g_cache_lock" in report, report
 
     def snapshot(self) -> None:

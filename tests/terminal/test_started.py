@@ -146,6 +146,12 @@ def _send_until_end(screen: Screen) -> None:
         time.sleep(0.0002)
 
 
+def test_the_terminal_says_at_once_what_starts(run: Run) -> None:
+    screen = run()
+    screen.wait_painted(b"Starting sh...")
+    screen.wait_painted(b"Locks")
+
+
 @pytest.mark.parametrize("painted", [False, True])
 def test_sighup_leaves_the_program_running(painted: bool, run: Run) -> None:
     screen = run()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import shutil
 import sys
+import time
 import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,8 +25,11 @@ from locktop.tui.commands.options import (
 )
 from locktop.tui.commands.record import add_limits
 from locktop.tui.exit_status import EXIT_SCREEN_FAULT
+from locktop.tui.views.cells import plain
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
     from locktop.collector.config.idle_rules_file import Rules
     from locktop.collector.recording.recorder import RecordingPath
     from locktop.collector.sources.attach import Source
@@ -138,7 +143,8 @@ def _screen_fails(
     from locktop.tui.commands.attach import watch
 
     try:
-        source = started.source(idle_rules)
+        with _starting(arguments.command) as draw:
+            source = started.source(idle_rules, draw)
         if arguments.record is None:
             status = watch(source, arguments, launched=started, asks_at_quit=not arguments.keep)
         else:
@@ -149,6 +155,38 @@ def _screen_fails(
         traceback.print_exc()
         return True
     return status == EXIT_SCREEN_FAULT
+
+
+@contextlib.contextmanager
+def _starting(command: Sequence[str]) -> Iterator[Callable[[], None]]:
+    """Say on the terminal that a program starts, and for how long; clear the line at the end.
+
+    Yields:
+        a function that draws the seconds.
+    """
+    name = next((part for part in command if part != "--"), "")
+    began, drawn = time.monotonic(), ""
+
+    def draw() -> None:
+        nonlocal drawn
+        seconds = int(time.monotonic() - began)
+        text = f"Starting {plain(name)}..." + (f" {seconds} s" if seconds else "")
+        if text != drawn and sys.stderr.isatty():
+            drawn = text
+            _write_line(text)
+
+    draw()
+    try:
+        yield draw
+    finally:
+        if drawn:
+            _write_line("")
+
+
+def _write_line(text: str) -> None:
+    width = max(20, shutil.get_terminal_size().columns - 1)
+    with contextlib.suppress(OSError):  # the terminal may be lost
+        print(f"\r{text[:width]:<{width}}\r", end="", file=sys.stderr, flush=True)
 
 
 def _destination(arguments: argparse.Namespace) -> RecordingPath:
@@ -200,7 +238,6 @@ def report_end(started: LaunchedProgram, failure: LocktopError | None) -> int:
     ``failure``: why the program could not be watched.
     """
     from locktop.collector.sources.launched_program import EndedEarlyError
-    from locktop.tui.views.cells import plain
 
     lines = started.messages() if failure is None else [str(failure), *started.output_messages()]
     with contextlib.suppress(OSError):  # the terminal may be lost

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import chain
 
 from msgspec import Struct
 
 from locktop.collector.model import OrderCycle
-from locktop.collector.render.words import elsewhere, lock_order
+from locktop.collector.render.words import elsewhere, likely_holder, lock_order, probable_holder
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.screens import source_line
 from locktop.tui.screens.blocking_panel import BlockingPanel
@@ -21,7 +21,8 @@ from locktop.tui.views.lock_order_details import has_lock_orders, lock_order_det
 from locktop.tui.views.styled_line import Line, make_line
 from locktop.tui.views.subject_graphs import LastMinutes
 
-_GONE: tuple[str, Iterable[Line]] = ("", (make_line((" It is no longer there.", "dim")),))
+_GONE, _NOT_YET = " It is no longer there.", " It was not there at this moment."
+_OTHER_GROUP = " The row of before is not there at this moment. Most of it is here:"
 
 
 class Followed(Struct, frozen=True):
@@ -46,6 +47,8 @@ class DetailsTarget:
         self._target: DetailsSubject | None = None
         self._walked: list[DetailsSubject] = []  # the targets before this one, the first one first
         self._had_deadlock = False
+        #: The last row with several locks or threads that was the target, and their ids.
+        self._row: tuple[DetailsSubject | None, Sequence[int]] = (None, ())
         #: Whether newer snapshots come to the screen: it is neither paused nor in the past.
         self.is_live = True
 
@@ -103,7 +106,7 @@ class DetailsTarget:
 
     def _next(self, index: SnapshotIndex, target: DetailsSubject) -> DetailsSubject | str:
         if target.topic is Topic.LOCK:
-            return self._holder_of(index, target.row)
+            return self._holder_of_row(index, target.row)
         if target.topic is Topic.THREAD:
             return self._lock_of(index, self._threads.closest(index, target.row))
         if target.topic is Topic.BLOCKING:
@@ -114,14 +117,25 @@ class DetailsTarget:
             return DetailsSubject(Topic.THREAD, reports[0].circle[0].tid)
         return "A potential deadlock has no holder now."
 
-    def _holder_of(self, index: SnapshotIndex, lock_id: int) -> DetailsSubject | str:
-        lock = index.locks.get(lock_id)
-        if lock is None:
+    def _holder_of_row(self, index: SnapshotIndex, row: int) -> DetailsSubject | str:
+        locks = self._locks.locks(index, row)
+        waited = [lock for lock in locks if lock.waiters]
+        if len(locks) > 1 and (not waited or any(lock.holders for lock in locks)):
             return "This row has several locks: open it with Right, and choose one."
+        if not locks:
+            return "The lock is no longer there."
+        return self._holder_of(index, (waited or locks)[0].id)
+
+    def _holder_of(self, index: SnapshotIndex, lock_id: int) -> DetailsSubject | str:
+        lock = index.locks[lock_id]
         if not lock.holders:
+            if probable := probable_holder.tids(lock):
+                return DetailsSubject(Topic.THREAD, probable[0], lock_id)
             last = last_hold(index, lock_id)
             if last is not None:
                 return DetailsSubject(Topic.THREAD, last.tid, lock_id)
+            if lock.waiters and (likely := likely_holder.find(index.snapshot, lock)) is not None:
+                return DetailsSubject(Topic.THREAD, likely.tid, lock_id)
             pause = "; p pauses the screen" if self.is_live else ""
             return f"The holder of {lock.name} is not known, or nobody holds it{pause}."
         other = index.threads_elsewhere.get(lock.holders[0])
@@ -204,7 +218,10 @@ class DetailsTarget:
         """The title of the details and their lines; ``minutes``: for their graphs."""
         if self._target is None:
             return "", (make_line((" Nothing is chosen.", "dim")),)
-        drawn = self._content(index, self._target, minutes) or _GONE
+        drawn = self._content(index, self._target, minutes)
+        drawn = drawn or self._content_of_members(index, self._target, minutes)
+        if drawn is None:
+            drawn = "", (make_line((_GONE if self.is_live else _NOT_YET, "dim")),)
         if not self._walked:
             return drawn
         steps = len(self._walked)
@@ -223,12 +240,39 @@ class DetailsTarget:
             Topic.BLOCKING: self._blocking,
         }
         drawn = panels[target.topic].details(index, target.row, minutes)
+        if members := self._members(index, target):
+            self._row = target, members
         if not target.lock:
             return drawn
         before = list(former_holder(index, target.row, target.lock, self.is_live))
         if drawn is None:
             return ("of a holder that has ended", before) if before else None
         return drawn[0], chain(before, drawn[1])
+
+    def _members(self, index: SnapshotIndex, target: DetailsSubject) -> Sequence[int]:
+        panel = self._list_of(target)
+        return panel.members(index, target.row) if panel is not None else ()
+
+    def _list_of(self, target: DetailsSubject) -> LockPanel | ThreadPanel | None:
+        if target.topic is Topic.LOCK:
+            return self._locks
+        return self._threads if target.topic is Topic.THREAD else None
+
+    def _content_of_members(
+        self, index: SnapshotIndex, target: DetailsSubject, minutes: LastMinutes | None
+    ) -> tuple[str, Iterable[Line]] | None:
+        """The details of the row that has most of what a former row had.
+
+        A jump to another time may end where the row is not: threads do something else there.
+        """
+        panel, (former, ids) = self._list_of(target), self._row
+        row = panel.row_of_most(index, ids) if panel is not None and former == target else None
+        drawn = (
+            panel.details(index, row, minutes) if panel is not None and row is not None else None
+        )
+        if drawn is None:
+            return None
+        return drawn[0], chain([make_line((_OTHER_GROUP, "dim"))], drawn[1])
 
     @staticmethod
     def _deadlocks(index: SnapshotIndex, row: int) -> tuple[str, Iterable[Line]] | None:

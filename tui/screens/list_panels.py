@@ -5,6 +5,7 @@ Equal things are one row until the row is opened: locks of one class, threads in
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
 from typing import Generic, TypeVar
 
@@ -126,6 +127,27 @@ class Panel(Generic[Row]):
 
     def lock(self, index: SnapshotIndex) -> Lock | None:
         """The one lock that the row under the cursor is about, None without one."""
+        raise NotImplementedError
+
+    def members(self, index: SnapshotIndex, id_: int) -> Sequence[int]:
+        """The ids of the single rows of a group; () if the group is gone, or of a single row."""
+        group = self.groups(index).get(self._groups.key_of(id_))
+        return self.inside(group) if group is not None else ()
+
+    def row_of_most(self, index: SnapshotIndex, ids: Iterable[int]) -> int | None:
+        """The id of the row that has most of these single rows in this snapshot; None: of none."""
+        present = [id_ for id_ in ids if id_ in self.singles(index)]
+        keys = Counter(self.group_of(index, id_) for id_ in present)
+        if not keys:
+            return None
+        key, _ = keys.most_common(1)[0]
+        if key is not None:
+            return self._groups.id_of(key)
+        alone = [id_ for id_ in present if self.group_of(index, id_) is None]
+        return max(alone, key=lambda id_: self.weight(index, id_))
+
+    def weight(self, index: SnapshotIndex, id_: int) -> tuple[float, float]:
+        """How much a single row matters; the greatest matters most."""
         raise NotImplementedError
 
     def row_text(self, index: SnapshotIndex) -> str:
@@ -392,6 +414,10 @@ class LockPanel(Panel[LockRow]):
     def lock(self, index: SnapshotIndex) -> Lock | None:
         return index.locks.get(self.widget.current or 0)
 
+    def weight(self, index: SnapshotIndex, id_: int) -> tuple[float, float]:
+        lock = index.locks[id_]
+        return len(lock.waiters), lock.wait_s
+
 
 class ThreadPanel(Panel[ThreadRow]):
     """The list of threads. Threads that do the same are one row until the user opens it."""
@@ -465,3 +491,7 @@ class ThreadPanel(Panel[ThreadRow]):
             return index.locks.get(thread.waiting_for.lock)
         held = [index.locks[hold.lock] for hold in thread.holds if hold.lock in index.locks]
         return next((lock for lock in reversed(held) if lock.waiters), None)
+
+    def weight(self, index: SnapshotIndex, id_: int) -> tuple[float, float]:
+        wait = index.threads[id_].waiting_for
+        return float(wait is not None and not wait.idle), wait.duration_s if wait else 0.0

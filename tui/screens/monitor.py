@@ -40,7 +40,7 @@ from locktop.tui.screens.view_host import Below
 from locktop.tui.terminal.driver import Meter
 from locktop.tui.typed_filter import TypedFilter
 from locktop.tui.views.banner import no_deadlock, top_lines
-from locktop.tui.views.headline import most_waited_now
+from locktop.tui.views.headline import most_waited_now, waiting_line
 from locktop.tui.views.lock_list import HOLDER_NOW
 from locktop.tui.views.status import notes, state_flags, status_line
 from locktop.tui.views.styled_line import Line
@@ -52,8 +52,6 @@ from locktop.tui.widgets.list_screen import ListScreen
 from locktop.tui.widgets.scroll_panel import ScrollPanel
 from locktop.tui.widgets.view_bar import ViewBar
 
-#: The empty screen costs as many bytes as a full one, so it appears only after this time.
-_EMPTY_AFTER_S = 0.3
 #: How long a note stays in the last line.
 _NOTES_S = 15.0
 
@@ -136,9 +134,16 @@ class MonitorScreen(ListScreen):
         self.choices = ListChoices(self, self._body, self._start.views, self.go)
         self._body.locks.widget.focus()
         self._curtain.enter_context(self.app.batch_update())
-        self.set_timer(_EMPTY_AFTER_S, self._curtain.close)
-        self._newest.start()
+        self._newest.start(self._show_empty)
         self.travel.refresh()
+
+    def _show_empty(self, seconds: int) -> bool:
+        """Open the screen without a snapshot, and say for how long; return whether it has none."""
+        self._curtain.close()
+        if is_empty := self._index is None:
+            line = waiting_line(f"for the first snapshot, {seconds} s", self.size.width)
+            self._headline.show((line,))
+        return is_empty
 
     def on_unmount(self) -> None:
         """Stop the feed."""
@@ -161,10 +166,8 @@ class MonitorScreen(ListScreen):
     @property
     def process_name(self) -> str:
         """Name and pid of the process."""
-        if self._index is None:
-            return "the program"
-        process = self._index.snapshot.process
-        return f"{process.comm} {process.pid}"
+        process = self._index.snapshot.process if self._index is not None else None
+        return f"{process.comm} {process.pid}" if process is not None else "the program"
 
     # Snapshots
 

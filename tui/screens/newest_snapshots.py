@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+
 from textual.message import Message
 from textual.screen import Screen
 
@@ -10,6 +13,10 @@ from locktop.tui.feed import Slot, SnapshotFeed
 from locktop.tui.frame_pacer import Pacer
 from locktop.tui.terminal.driver import Meter
 from locktop.tui.views.status import Pace
+
+#: The empty screen costs as many bytes as a full one, so it appears only after this time.
+_EMPTY_AFTER_S = 0.3
+_TICK_S = 1.0
 
 
 class NewestSnapshots:
@@ -42,9 +49,21 @@ class NewestSnapshots:
         """How often the screen is drawn."""
         return self._pacer.pace
 
-    def start(self) -> None:
-        """Start the feed."""
+    def start(self, show_empty: Callable[[int], bool]) -> None:
+        """Start the feed.
+
+        Args:
+            show_empty: gets the seconds for which no snapshot has come, and returns whether the
+                screen still has none.
+        """
         self._feed.start(self._publish, self._pacer.interval_s)
+        began_s = time.monotonic()
+
+        def tick() -> None:
+            if show_empty(int(time.monotonic() - began_s)):
+                self._screen.set_timer(_TICK_S, tick)
+
+        self._screen.set_timer(_EMPTY_AFTER_S, tick)
 
     def _publish(self, snapshot: Snapshot) -> None:
         """Take a snapshot from the thread of the feed."""

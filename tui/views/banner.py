@@ -20,13 +20,15 @@ from locktop.collector.render.words.wrap import wrapped
 from locktop.tui.views.cells import lasting
 from locktop.tui.views.headline import headline, waiting_line
 from locktop.tui.views.past_alerts import NO_ALERTS, PastAlerts
-from locktop.tui.views.shorten import location_in, lock_name_in
+from locktop.tui.views.shorten import location_end, lock_name_in
 from locktop.tui.views.styled_line import Line, cut, make_line
 
 #: A name in fewer cells cannot be recognized.
 _MIN_NAME = 8
-#: Cells of the beginning and the end of two locations that can be recognized.
-_MIN_LOCATIONS = len(", at  ()") + 2 * _MIN_NAME
+#: Cells of a location that can be recognized.
+_MIN_LOCATION = 14
+#: Cells of two locations.
+_FOR_TWO = 2 * _MIN_LOCATION + len(" ()")
 #: Lines about the units of a semaphore.
 _MAX_TAKEN = 2
 
@@ -129,13 +131,17 @@ def no_deadlock(index: SnapshotIndex) -> str:
     if long_hang(snapshot) is not None:
         return f"No cycle of locks is found, but {hang.whom(snapshot)}."
     waits = [thread.waiting_for for thread in index.waiting]
-    hidden = sum(wait is not None and not wait.holders for wait in waits)
+    unheld = [wait.lock for wait in waits if wait is not None and not wait.holders]
+    probable = {lock.id for lock in snapshot.locks if lock.holders_probable}
+    hidden = sum(lock not in probable for lock in unheld)
     hidden += sum(wait.idle is False for wait in snapshot.unobserved_waits)
     if hidden:
         several = hidden > 1
         many = f"{hidden} threads wait" if several else "a thread waits"
         holders, verb = ("holders", "are") if several else ("holder", "is")
         return f"No deadlock is found, but the {holders} of what {many} for {verb} not known."
+    if unheld:
+        return "No deadlock is found. The holder of a lock is only probable."
     if snapshot.threads_elsewhere:
         others = elsewhere.holder_names(snapshot)
         return f"No deadlock is found. Held by another process: {others}."
@@ -194,9 +200,9 @@ def _brief_line(index: SnapshotIndex, edge: DeadlockEdge, width: int) -> Line:
     holder = _holder(index, edge, _NARROW.get(edge.reason) or SHORTLY[edge.reason])
     frame, site = _waits_at(index, edge), index.snapshot.sites.get(edge.site)
     room = width - cell_len(f" {thread} wants  {holder}")
-    # A long name leaves half of the room to the locations, and no less than both lines need.
+    # A long name leaves half of the room to the locations, and no less than a line needs.
     wanted = cell_len(_locations(frame, site, width))
-    least = min(wanted, _MIN_LOCATIONS)
+    least = min(wanted, len(", at ") + _MIN_LOCATION)
     room = max(_MIN_NAME, min(max(room // 2, room - wanted), room - least))
     text = f" {thread} wants {lock_name_in(lock, room)} {holder}"
     line = make_line((text + _locations(frame, site, width - cell_len(text)), "alert"))
@@ -214,13 +220,17 @@ def _waits_at(index: SnapshotIndex, edge: DeadlockEdge) -> Frame | None:
 
 
 def _locations(frame: Frame | None, site: Frame | None, room: int) -> str:
-    """Where the thread waits, and where the lock was taken, in at most ``room`` cells."""
+    """Where the thread waits, and where the lock was taken if there is room for it.
+
+    A location is cut at its begin, for its line tells most.
+    """
     if frame is None or room < len(", at ") + _MIN_NAME:
         return ""
     room -= len(", at ")
-    if site is None or room < len(" ()") + 2 * _MIN_NAME:
-        return f", at {location_in(frame, room)}"
-    room -= len(" ()")
-    # Each location has half of the room, and what the other one does not need.
-    waited_at = location_in(frame, max(room - cell_len(shortest_location(site)), (room + 1) // 2))
-    return f", at {waited_at} ({location_in(site, room - cell_len(waited_at))})"
+    taken_at = cell_len(shortest_location(site)) if site is not None else 0
+    least = room if room < _FOR_TWO else (room + 1) // 2
+    waited_at = location_end(frame, max(room - len(" ()") - taken_at, least))
+    rest = room - cell_len(waited_at) - len(" ()")
+    if site is None or rest < min(_MIN_LOCATION, taken_at):
+        return f", at {waited_at}"
+    return f", at {waited_at} ({location_end(site, rest)})"

@@ -20,10 +20,9 @@ from locktop.collector.render.words.blocking import BlockingRow
 from locktop.collector.render.words.lock_kind import kind_word
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.collector.render.words.source_location import short_location
-from locktop.tui.views import row_groups
 from locktop.tui.views.cells import counted, duration, fit_right, held_text, lasting
 from locktop.tui.views.detail_parts import labelled
-from locktop.tui.views.lock_list import holder_activity_span
+from locktop.tui.views.lock_list import fit_lock_name, holder_activity_span
 from locktop.tui.views.shorten import fit_location, fit_middle
 from locktop.tui.views.styled_line import FOLD_MARKS, Line, Span, make_line
 from locktop.tui.views.table import Cell, Column
@@ -51,7 +50,7 @@ def columns(index: SnapshotIndex) -> tuple[Column[BlockingRow], ...]:
     return (
         Column("HOLDER, AND ITS WAITERS", 24, lambda row: _name(index, row), _fit, 3, 36),
         Column("TID", 7, _tid, fit_right, from_width=100),
-        Column("LOCK", 14, lambda row: _lock(index, row), fit_middle, grow=3, limit=36),
+        Column("LOCK", 14, lambda row: _lock(index, row), fit_lock_name, grow=3, limit=36),
         Column("KIND", 6, lambda row: _kind(index, row), from_width=90),
         Column("FOR", 6, lambda row: _since(index, row), fit_right),
         Column("BEHIND", 6, _behind, fit_right),
@@ -71,7 +70,9 @@ def about_line(index: SnapshotIndex, root: BlockingRoot) -> Line:
     if held is not None and held.site:
         spans += [" at " if len(spans) > 1 else "taken at ", (index.site(held.site), "where")]
     words, style = now_span(index, root)
-    if words:
+    if words and root.kind is RootKind.LOCK:  # the words are about its holder
+        spans.append((words, style))
+    elif words:
         spans += ["; now " if len(spans) > 1 else "now ", (words, style)]
     return make_line(*spans)
 
@@ -185,7 +186,7 @@ def _fit(text: str, width: int) -> str:
     blanks, name = match.groups() if match is not None else ("", text)
     if cell_len(text) <= width:
         return fit_middle(text, width)
-    return blanks + row_groups.fit_label(name, max(0, width - len(blanks)))
+    return blanks + fit_lock_name(name, max(0, width - len(blanks)))
 
 
 def _tid(row: BlockingRow) -> Cell:

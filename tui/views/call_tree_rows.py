@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -18,7 +19,7 @@ from locktop.collector.render.profiles.call_tree import (
 from locktop.collector.render.profiles.profile import Profile, Weight, WeightUnit
 from locktop.tui.views.call_tree import HOT, Row
 from locktop.tui.views.cells import bar, count, duration, fit_right, percent
-from locktop.tui.views.shorten import fit_location, fit_middle, strip_arguments
+from locktop.tui.views.shorten import fit_location, fit_middle, lock_name_in, strip_arguments
 from locktop.tui.views.styled_line import Line, Span, cut, line_text, make_line
 from locktop.tui.views.table import Cell, Column
 
@@ -27,6 +28,10 @@ _FIGURE = 6
 #: No deeper indentation, so that a name always has room.
 _DEEPEST = 10
 _ARROW = " > "
+#: A function with its file and line.
+_WITH_FILE = re.compile(r"(\S.*?) [^\s:]+:(\d+)")
+#: Cells of the last name of a chain, at least.
+_MIN_LOCK = 8
 _MARKS = ("▸", "▾")  # closed, open
 
 
@@ -113,7 +118,16 @@ def fit_chain(text: str, width: int) -> str:
         first = first[: len(first) - len(name)] + "…"
         while len(names) > 2 and cell_len(_ARROW.join([first, *names])) > width:
             del names[0]
+        if cell_len(_ARROW.join([first, *names])) > width:
+            names = [_function_and_line(name) for name in names]
+        room = width - cell_len(_ARROW.join([first, *names[:-1], ""]))
+        names[-1] = lock_name_in(names[-1], max(room, _MIN_LOCK))
     return fit_middle(_ARROW.join([first, *names]), width)
+
+
+def _function_and_line(name: str) -> str:
+    match = _WITH_FILE.fullmatch(name)
+    return f"{match[1]}:{match[2]}" if match is not None else name
 
 
 def _short(step: Step) -> str:
@@ -197,7 +211,7 @@ def call_tree_headline(
         spans.append((f"  for work {figure(root.idle, weight)}, {state}", "dim"))
     notes = profile.notes(weight.name)
     if notes:
-        more = f" (and {len(notes) - 1} more: ?)" if len(notes) > 1 else ""
+        more = f" (and {len(notes) - 1} more, key ?)" if len(notes) > 1 else ""
         note = f"{notes[0]}{more}", "waiting"
         spans += ["  ", note]
         # Of an empty tree, the note says all.

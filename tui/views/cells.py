@@ -5,11 +5,12 @@ The figures are those of words/units.py, each bound to the width of its column h
 
 from __future__ import annotations
 
+import re
 from functools import partial
 
 from rich.cells import cell_len, set_cell_size
 
-from locktop.collector.model import Held
+from locktop.collector.model import Held, Wait
 from locktop.collector.render.words import units
 from locktop.collector.render.words.plot import bar as bar
 from locktop.collector.render.words.plot import sparkline as sparkline
@@ -24,6 +25,9 @@ PARTS_OF_LAST_MINUTE = 12
 _UNPRINTABLE = "?"
 
 duration = partial(units.duration, width=units.DURATION_WIDTH)
+#: A lower bound of a time. Its groups leave out the smaller unit, or the last digit.
+_LOWER_BOUND = re.compile(r"(>\d+[dhm])\d\d[hms]|(>\d+(?:\.\d+)?)(?:\.\d|\d)(\D+)")
+
 lasting = partial(units.lasting, width=units.DURATION_WIDTH)
 percent = partial(units.percent, width=units.PERCENT_WIDTH)
 size = partial(units.size, width=units.SIZE_WIDTH)
@@ -58,8 +62,18 @@ def fit_name(name: str, width: int) -> str:
 
 
 def fit_right(text: str, width: int) -> str:
-    """``text`` in exactly ``width`` cells, aligned to the right."""
+    """``text`` in exactly ``width`` cells, aligned to the right.
+
+    The smaller unit or the last digit of a lower bound goes first: ``>56m``, ``>1.2ms``.
+    """
+    if len(text) > width and (bound := _LOWER_BOUND.fullmatch(text)):
+        text = "".join(filter(None, bound.groups()))
     return text.rjust(width) if len(text) <= width else fit(text, width)
+
+
+def waited_text(wait: Wait, before: str = " ") -> str:
+    """How long a wait has lasted, after ``before``; "" where one sample alone has met it."""
+    return before + lasting(wait.duration_s, wait.is_lower_bound) if wait.duration_s > 0.0 else ""
 
 
 def held_text(held: Held | None) -> str:

@@ -1,10 +1,11 @@
-"""The lines about a thread that held a lock and has released it since."""
+"""The lines about a thread that may hold a lock, or held it and has released it since."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from locktop.collector.model import Event
+from locktop.collector.render.words import likely_holder, probable_holder
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.views.cells import duration
 from locktop.tui.views.styled_line import Line, Span, make_line
@@ -28,7 +29,7 @@ def seconds_since_end(event: Event) -> float:
 def former_holder(
     index: SnapshotIndex, tid: int, lock_id: int, is_live: bool = True
 ) -> Iterator[Line]:
-    """The last hold of a thread that does not hold the lock any more; nothing while it does.
+    """How sure it is that a thread holds a lock, or its last hold; nothing while it holds it.
 
     Args:
         index: the snapshot.
@@ -39,9 +40,18 @@ def former_holder(
     lock = index.locks.get(lock_id)
     if lock is None or tid in lock.holders or index.held(tid, lock_id) is not None:
         return
+    name = (index.lock_name(lock_id), "strong")
+    if tid in probable_holder.tids(lock):
+        yield make_line((f" {index.thread_name(tid)} probably holds ", "waiting"), name)
+        return
+    likely = likely_holder.find(index.snapshot, lock) if lock.waiters else None
+    if likely is not None and likely.tid == tid:
+        only = f" is not known; only {index.thread_name(tid)} does not wait"
+        yield make_line((" The holder of ", "waiting"), name, (only, "waiting"))
+        return
     spans: list[Span | str] = [
         (f" {index.thread_name(tid)} has let go of ", "waiting"),
-        (index.lock_name(lock_id), "strong"),
+        name,
     ]
     event = last_hold(index, lock_id, tid)
     if event is not None:

@@ -11,7 +11,7 @@ from locktop.collector.render.words.snapshot_index import (
     SnapshotIndex,
     is_stuck_waiting,
 )
-from locktop.tui.views.cells import duration, exact, lasting, percent
+from locktop.tui.views.cells import duration, exact, lasting, percent, waited_text
 from locktop.tui.views.detail_parts import blank, heading, labelled, stack_of
 from locktop.tui.views.findings import thread_findings
 from locktop.tui.views.lock_details import still_wait
@@ -57,7 +57,7 @@ def _waits(index: SnapshotIndex, group: ThreadGroup) -> Iterator[Line]:
     spans: list[Span | str] = [
         (name, "strong"),
         f" ({kind_word(wait.kind, name)}{several})",
-        (f", the longest {lasting(wait.duration_s, wait.is_lower_bound)}", "waiting"),
+        (waited_text(wait, ", the longest "), "waiting"),
     ]
     if group.holders:
         holders = [index.holders((tid,), wait.lock) for tid in group.holders[:_MAX_HOLDERS]]

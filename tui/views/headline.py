@@ -70,7 +70,7 @@ def _lately_line(index: SnapshotIndex, busiest: Lock, width: int, past: PastAler
     none = "No thread waits" if index.snapshot.complete else "No wait is observed"
     rate = f", {duration(busiest.rates.wait)} a second"
     full = (f" {none} for a lock now. Most waited for lately: ", "dim")
-    alerts = ((f"; {how_many(past.earlier)}: {{", "waiting"),) if past.earlier else ()
+    alerts = ((f"; {how_many(past.earlier)} (key {{)", "waiting"),) if past.earlier else ()
     wordings = (
         Wording((full,), (rate, *alerts)),
         Wording((full,), (rate,)),

@@ -6,16 +6,19 @@ first, at its begin. Then the words go that tell least.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from msgspec import Struct
 from rich.cells import cell_len
 
 from locktop.tui.views.shorten import lock_name_in
-from locktop.tui.views.styled_line import Line, Span, cut, line_text, make_line
+from locktop.tui.views.styled_line import Line, Span, cut, head, line_text, make_line
 
 #: Fewer cells of a name tell nothing.
 MIN_NAME = 8
+#: Where a line may end without its last clauses.
+_CLAUSE_END = re.compile(r"[,;] ")
 #: Cells of a name in a line that is too long in any case.
 _NAME_BEFORE_CUT = 14
 
@@ -48,5 +51,18 @@ def fit_wording(name: str, wordings: Iterable[Wording], width: int) -> Line:
         if 0 < cell_len(short) <= room and (is_whole or room >= (wording.min_name or width)):
             return wording.line(short)
     # The begin of the line tells most, so the end goes.
-    line = cut(wording.line(lock_name_in(name, min(_NAME_BEFORE_CUT, width))), width)
-    return tuple((text.replace("……", "…"), style) for text, style in line)
+    line = wording.line(lock_name_in(name, min(_NAME_BEFORE_CUT, width)))
+    if line_text(line).startswith(" …"):
+        line = _whole_clauses(line, width)
+    return tuple((text.replace("……", "…"), style) for text, style in cut(line, width))
+
+
+def _whole_clauses(line: Line, width: int) -> Line:
+    """``line`` without the clauses beyond ``width`` cells: one cut at both ends reads badly."""
+    text = line_text(line)
+    if cell_len(text) <= width:
+        return line
+    ends = [
+        end.start() for end in _CLAUSE_END.finditer(text) if cell_len(text[: end.start()]) <= width
+    ]
+    return head(line, ends[-1]) if ends else line

@@ -29,9 +29,9 @@ from locktop.collector.render.words import (
 from locktop.collector.render.words.lock_kind import kind_word, signal_word
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.collector.render.words.source_location import short_location
-from locktop.collector.render.words.units import DURATION_WIDTH
+from locktop.collector.render.words.units import DURATION_WIDTH, lasting
 from locktop.tui.extension import screen_extensions
-from locktop.tui.views.cells import count, duration, exact, held_text, lasting, percent
+from locktop.tui.views.cells import count, duration, exact, held_text, percent, waited_text
 from locktop.tui.views.detail_parts import (
     blank,
     heading,
@@ -107,7 +107,7 @@ def pressure_details(phases: Sequence[PressurePhase] | None) -> Iterator[Line]:
         phases: the oldest first; () until they are known; None: nothing is kept.
     """
     if phases is not None and not phases:
-        yield labelled("pressure", ("of the last minute: not known", "dim"))
+        yield labelled("pressure", "-", ("  of the last minute: not measured yet", "dim"))
     elif phases:
         shares = "  ".join(percent(phase.share) for phase in phases)
         longest_s = max(phase.duration_s for phase in phases)
@@ -237,7 +237,7 @@ def _holder(index: SnapshotIndex, lock: Lock, tid: int) -> Iterator[Span | str]:
         return
     yield "; now waits for "
     yield index.lock_name(wait.lock), "waiting"
-    yield f" {lasting(wait.duration_s, wait.is_lower_bound)}"
+    yield waited_text(wait)
 
 
 def _holder_now(index: SnapshotIndex, lock: Lock) -> Iterator[Span]:
@@ -271,6 +271,8 @@ def _waiters(index: SnapshotIndex, lock: Lock) -> Iterator[Line]:
         spans += [(f"{len(tids)}: " if not number else ", ", "text"), *_waiter(index, tid)]
     if len(tids) > _MAX_WAITERS:
         spans.append((f" and {len(tids) - _MAX_WAITERS} more", "dim"))
+    if behind := index.behind_waiters.get(lock.id, 0):
+        spans.append((f", {behind} more behind these", "waiting"))
     spans += _most_common([_waits_at(index, tid) for tid in tids], "in ")
     if len(tids) == 1:
         yield labelled("waiters", *spans)
@@ -288,7 +290,7 @@ def _waiter(index: SnapshotIndex, tid: int) -> Iterator[Span]:
     thread = index.threads.get(tid)
     if thread is not None and thread.waiting_for is not None:
         wait = thread.waiting_for
-        yield f" {lasting(wait.duration_s, wait.is_lower_bound)}", "waiting"
+        yield waited_text(wait), "waiting"
         yield " to read" if wait.shared else "", "text"
 
 

@@ -24,7 +24,6 @@ LockRow = Lock | LockClass
 
 _AT_WIDTH = 24
 _MAX_WIDTH = 6
-_WAITERS_WIDTH = 7
 #: The title of the column that says what the holders do.
 HOLDER_NOW = "HOLDER NOW"
 #: The title of the column with the waiting of the last minute.
@@ -89,7 +88,9 @@ def columns(
     ``is_open`` returns whether the locks of a class have rows of their own.
     """
     return (
-        Column("LOCK", 18, lambda lock: _name(index, lock, is_open), _fit_name, grow=3, limit=44),
+        Column(
+            "LOCK", 18, lambda lock: _name(index, lock, is_open), fit_lock_name, grow=3, limit=44
+        ),
         Column("KIND", 7, lambda lock: (kind_word(lock.kind, lock.name), _quiet(lock))),
         Column("HELD BY", 11, lambda lock: _holder(index, lock), fit_middle, grow=2, limit=19),
         _figure("FOR", 6, lambda lock: _held_for(index, lock), 100),
@@ -101,7 +102,7 @@ def columns(
             limit=44,
             from_width=128,
         ),
-        Column("WAITERS", _WAITERS_WIDTH, lambda lock: _waiters(index, lock), fitting=fit_right),
+        Column("WAITERS", 7, _waiters, fitting=fit_right),
         _figure("CONT/s", 6, lambda lock: index.waited(count(lock.rates.contended))),
         _figure("WAIT/s", 6, lambda lock: index.waited(duration(lock.rates.wait))),
         _figure("HELD%", 5, lambda lock: index.waited(_held_share(lock)), 100),
@@ -205,7 +206,7 @@ def _label(index: SnapshotIndex, lock: LockRow, is_open: Callable[[LockClass], b
     return row_groups.INSIDE + index.name_in_class(lock, lock_class)
 
 
-def _fit_name(text: str, width: int) -> str:
+def fit_lock_name(text: str, width: int) -> str:
     """A name made of a source location becomes ``function:line`` where it does not fit."""
     return row_groups.fit_label(text, width, lambda name: _INIT_LOCATION.sub(r"\1\2", name))
 
@@ -222,16 +223,11 @@ def _holder_now(index: SnapshotIndex, lock: LockRow) -> Cell:
     return holder_activity_span(index, lock) if isinstance(lock, Lock) else ("", "dim")
 
 
-def _waiters(index: SnapshotIndex, lock: LockRow) -> Cell:
-    """The number of waiters, and of the threads behind them: ``8+292``."""
+def _waiters(lock: LockRow) -> Cell:
+    """The number of waiters."""
     if not lock.waiters:
         return "-", "dim"
-    ids = lock.locks if isinstance(lock, LockClass) else (lock.id,)
-    behind = sum([index.behind_waiters.get(id_, 0) for id_ in ids])
-    text = f"{len(lock.waiters)}+{behind}" if behind else str(len(lock.waiters))
-    if len(text) > _WAITERS_WIDTH:
-        text = f"+{len(lock.waiters) + behind}"
-    return text, "waiting" if is_contention(lock) else "dim"
+    return str(len(lock.waiters)), "waiting" if is_contention(lock) else "dim"
 
 
 def _contended_text(index: SnapshotIndex, lock: LockRow) -> str:

@@ -12,7 +12,7 @@ from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.collector.render.words.units import counted
 from locktop.collector.render.words.verdict import long_hang
 from locktop.tui.views.banner import no_deadlock
-from locktop.tui.views.cells import duration, held_text, lasting
+from locktop.tui.views.cells import duration, held_text, waited_text
 from locktop.tui.views.detail_parts import blank, heading, labelled
 from locktop.tui.views.headline import most_waited_now
 from locktop.tui.views.lock_list import holder_activity_span
@@ -130,7 +130,7 @@ def _worst_lock(index: SnapshotIndex) -> Iterator[Line]:
     longest = max(waits, key=lambda wait: wait.duration_s, default=None)
     words: list[Span | str] = [(counted(len(waiters), "thread"), "waiting")]
     if longest is not None:
-        words.append(f", the longest {lasting(longest.duration_s, longest.is_lower_bound)}")
+        words.append(waited_text(longest, ", the longest "))
     if len(waiters) > 1 and index.snapshot.interval_s and not index.dormant:
         words.append(f"; together they wait {duration(lock.rates.wait)} each second")
     yield labelled("waiters", *words)

@@ -64,14 +64,15 @@ def _wordings(past: PastAlerts, lock: str) -> Iterator[str]:
         ago = f"{span_text(past.at_ns - before[-1].time_ns)} ago"
         last = f"the last {ago}" if len(before) > 1 else ago
         if lock:
-            yield f"{how_many(before)}{how_often(before)}, {last} for {lock}: {{"
-        yield f"{how_many(before)}{how_often(before)}, {last}: {{"
-        yield f"{how_many(before)}, {last}: {{"
-        yield f"{how_many(before)}: {{"
+            yield f"{how_many(before)}{how_often(before)}, {last} for {lock} (key {{)"
+        yield f"{how_many(before)}{how_often(before)}, {last} (key {{)"
+        yield f"{how_many(before)}, {last} (key {{)"
+        yield f"{how_many(before)} (key {{)"
     elif after:
         first = span_text(after[0].time_ns - past.at_ns)
-        yield f"{how_many(after)} to come, {'the first ' if len(after) > 1 else ''}in {first}: }}"
-        yield f"{how_many(after)} to come: }}"
+        when = f"the first in {first}" if len(after) > 1 else f"in {first}"
+        yield f"{how_many(after)} to come, {when} (key }})"
+        yield f"{how_many(after)} to come (key }})"
 
 
 def how_many(alerts: Sequence[Notable]) -> str:

@@ -15,6 +15,8 @@ from locktop.tui.views.cells import clock, counted, exact, plain, size
 from locktop.tui.views.past_flag import Position, past_flag
 from locktop.tui.views.styled_line import Line, Span, cut, line_text, make_line
 
+#: From so many columns on no word is short.
+_WIDE = 100
 #: Cells between the left and the right.
 _GAP = 2
 #: The patterns in which threads hardly go on, the worst first.
@@ -28,11 +30,11 @@ _FLAGS_OF_PATTERNS = {
 
 #: The words for each level, and the key that changes it.
 _RECORDED = {
-    "dormant": "records nothing: L",
-    "counting": "counts waits: L",
-    "contended": "records waits: L",
-    "blocks": "records waits, holds: L",
-    "all": "records all: L",
+    "dormant": "records nothing (key L)",
+    "counting": "counts waits (key L)",
+    "contended": "records waits (key L)",
+    "blocks": "records waits, holds (key L)",
+    "all": "records all (key L)",
     "sampled": "sampled from outside",
 }
 
@@ -77,7 +79,7 @@ def status_line(
         is_past: whether a moment of the past is on the screen.
         alerts: how many alerts of the past there are.
     """
-    left, right = _process(snapshot), [] if is_past else _screen(snapshot, pace, alerts)
+    left, right = _process(snapshot), [] if is_past else _screen(snapshot, pace, width, alerts)
     while left and _cells(left) + _GAP * bool(right) + _cells(right) > width:
         least = max(left + right, key=lambda part: part.rank)
         if least is left[0]:
@@ -131,14 +133,13 @@ def _process(snapshot: Snapshot) -> list[_Part]:
         _Part((f"  {counted(alive, 'thread')}", "text"), 2),
         _Part((f", {waiting} waiting" if waiting else "", "waiting"), 4),
         *(
-            _Part((f"  {pattern.name.words}: ?", "waiting"), 5)
+            _Part((f"  {pattern.name.words} (key ?)", "waiting"), 5)
             for pattern in _process_patterns(snapshot)
         ),
         _Part((f"  {_RECORDED.get(snapshot.level, snapshot.level)}", level_style), 3),
         _Part((lost if snapshot.lost_events else "", "text"), 10),
         _Part((f"  cpu {process.cpu_share:.2f}" if snapshot.interval_s else "  cpu -", "text"), 12),
         _Part((f"  {clock(snapshot.duration_s)}", "text"), 15),
-        _Part((f"  {snapshot.source}", "text"), 16),
         _Part((lost if not snapshot.lost_events else "", "text"), 17),
         _Part((f"  rss {size(process.rss_bytes)}" if process.rss_bytes else "", "text"), 18),
         _Part((f"  on {snapshot.host}" if snapshot.host else "", "text"), 19),
@@ -146,22 +147,24 @@ def _process(snapshot: Snapshot) -> list[_Part]:
     return [part for part in parts if part.span[0]]
 
 
-def _screen(snapshot: Snapshot, pace: Pace, alerts: int) -> list[_Part]:
+def _screen(snapshot: Snapshot, pace: Pace, width: int, alerts: int) -> list[_Part]:
     """The parts at the right."""
     parts: list[_Part] = []
     if alerts:
-        parts.append(_Part((f"{counted(alerts, 'alert')}: {{  ", "waiting"), 6))
+        parts.append(_Part((f"{counted(alerts, 'alert')} (key {{)  ", "waiting"), 6))
     if snapshot.session_s is not None:
         parts.append(_Part((f"session {clock(snapshot.session_s)}  ", "waiting"), 7))
     potential = len(lock_order.not_there(snapshot))
+    is_wide = width >= _WIDE
     if potential:
-        parts.append(_Part((f"{potential} potential: d  ", "dim"), 9))
+        words = counted(potential, "potential deadlock") if is_wide else f"{potential} potential"
+        parts.append(_Part((f"{words} (key d)  ", "dim"), 9))
     elif list(lock_order.missing(snapshot)):
-        parts.append(_Part(("potential unknown: d  ", "dim"), 14))
+        parts.append(_Part((f"potential{' deadlocks' * is_wide} unknown (key d)  ", "dim"), 14))
     if snapshot.names_left:
         parts.append(_Part((f"names: {exact(snapshot.names_left)} left  ", "dim"), 13))
     if snapshot.notes:
-        parts.append(_Part((f"{counted(len(snapshot.notes), 'note')}: ?  ", "waiting"), 8))
+        parts.append(_Part((f"{counted(len(snapshot.notes), 'note')} (key ?)  ", "waiting"), 8))
     is_slow = pace.actual < pace.target
     return [*parts, _Part((f"{pace.text} ", "dim"), 5 if is_slow else 11)]
 

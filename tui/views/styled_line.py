@@ -120,6 +120,17 @@ def cut(line: Line, width: int) -> Line:
     return tuple(kept)
 
 
+def head(line: Line, characters: int) -> Line:
+    """The first ``characters`` of ``line``, without an ellipsis."""
+    kept: list[Span] = []
+    for text, style in line:
+        kept.append((text[:characters], style))
+        characters -= len(text)
+        if characters <= 0:
+            break
+    return tuple(kept)
+
+
 def changed_cells(new: Line, old: Line, width: int) -> int:
     """How many cells from the left have every difference of two lines of ``width`` cells."""
     left, before = _fill(new, width), _fill(old, width)

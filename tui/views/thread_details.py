@@ -10,7 +10,7 @@ from locktop.collector.render.words import activity, probable_holder, readers, u
 from locktop.collector.render.words.lock_kind import kind_word
 from locktop.collector.render.words.snapshot_index import SnapshotIndex, is_stuck_waiting
 from locktop.collector.render.words.source_location import short_location
-from locktop.tui.views.cells import duration, exact, held_text, lasting, percent
+from locktop.tui.views.cells import duration, exact, held_text, percent, waited_text
 from locktop.tui.views.detail_parts import (
     blank,
     heading,
@@ -79,7 +79,7 @@ def _waits(index: SnapshotIndex, thread: Thread) -> Iterator[Line]:
         (index.lock_name(wait.lock), "strong"),
         f" ({kind_word(wait.kind, index.lock_name(wait.lock))})",
         readers.purpose(wait),
-        (f" for {lasting(wait.duration_s, wait.is_lower_bound)}", "waiting"),
+        (waited_text(wait, " for ") or ", just begun", "waiting"),
         _time_limit(wait),
     ]
     lock = index.locks.get(wait.lock)
@@ -131,7 +131,7 @@ def rule_line(index: SnapshotIndex, thread: Thread) -> Iterator[Line]:
     why = index.snapshot.why.get(thread.tid)
     if why and thread.waiting_for is not None:
         verdict = unobserved_waits.idle_verdict(thread.waiting_for.idle)
-        yield labelled("", (f"{verdict}{_REASONS.get(why, f', idle rule {why}')}", "dim"))
+        yield labelled("", (f"{verdict}{_REASONS.get(why, f' (idle rule “{why}”)')}", "dim"))
 
 
 def _because(index: SnapshotIndex, thread: Thread) -> Iterator[Line]:
@@ -151,7 +151,7 @@ def _because(index: SnapshotIndex, thread: Thread) -> Iterator[Line]:
             spans += [
                 "; waits for ",
                 (index.lock_name(link.waiting_for.lock), "waiting"),
-                f" {lasting(link.waiting_for.duration_s, link.waiting_for.is_lower_bound)}",
+                waited_text(link.waiting_for),
             ]
         yield labelled("because", *spans)
 
@@ -171,7 +171,10 @@ def _holds(index: SnapshotIndex, thread: Thread) -> Iterator[Line]:
             f" for {held_text(held)}" if held.duration_s is not None else "",
             ", taken at " if held.site else "",
             (index.site(held.site), "where"),
-            (f"; {len(waiters)} wait" if waiters else "", "waiting"),
+            (
+                f"; {len(waiters)} {'waits' if len(waiters) == 1 else 'wait'}" if waiters else "",
+                "waiting",
+            ),
         )
     if len(thread.holds) > _MAX_HELD:
         yield labelled("", (f"and {len(thread.holds) - _MAX_HELD} more", "dim"))

@@ -24,7 +24,7 @@ from locktop.tui.views.cells import (
     percent,
     sparkline,
 )
-from locktop.tui.views.lock_list import LAST_MINUTE
+from locktop.tui.views.lock_list import LAST_MINUTE, fit_lock_name
 from locktop.tui.views.shorten import fit_location, fit_middle
 from locktop.tui.views.sorting import SortKey, most_first
 from locktop.tui.views.styled_line import Line
@@ -122,7 +122,7 @@ def columns(
             "WAITS FOR",
             14,
             lambda row: _waits_for(index, row),
-            fit_middle,
+            fit_lock_name,
             grow=3,
             limit=36,
         ),

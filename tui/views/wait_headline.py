@@ -102,6 +102,13 @@ def _short_activity(now: ThreadActivity, words: str) -> str:
     return f"in {now.call}" if now.call else _SHORT_ACTIVITY.get(now.doing, words)
 
 
+def _own_frame(index: SnapshotIndex, now: ThreadActivity | None) -> Frame | None:
+    """The innermost frame of the program's own code in the present stack of a thread."""
+    if now is None or now.stack_age_s:
+        return None
+    return innermost_program_frame(index.stack(now.stack))
+
+
 class _WaitWords:
     """The words about the wait for a lock, in several lengths."""
 
@@ -134,6 +141,10 @@ class _WaitWords:
         short = self._short_holder(_SHORT_LOCATION)
         if not self._behind:
             yield Wording((" ",), (*wait, *short, *call), _LITTLE_NAME)
+        if not self._holders:
+            call = self._likely_words(_Room.LITTLE)
+            yield Wording((" ",), (*wait, *holder, *call), _LITTLE_NAME)
+            yield Wording((" ",), (*wait, *short, *call), MIN_NAME)
         wait = self._wait(has_length=False)
         yield Wording((" ",), (*wait, *holder, *call), _LITTLE_NAME)
         yield Wording((" ",), (*wait, *short, *call), MIN_NAME)
@@ -233,14 +244,28 @@ class _WaitWords:
         return ["; only ", (self._index.thread_name(thread.tid), "holder"), " does not wait"]
 
     def _likely_activity(self, room: _Room) -> Spans:
-        thread = self._likely_thread
-        now = thread.now if thread is not None else None
-        if self._probable:
-            now = self._lock.holder_activity
+        """The activity of the probable holder, and its place in the code."""
+        now = self._likely_now
+        frame = _own_frame(self._index, now)
+        if frame is None:
+            return self._likely_words(room)
+        text = shortest_location(frame)
+        if room is not _Room.WIDE:
+            text = location_end(frame, _SHORT_LOCATION if room is _Room.SOME else _MIN_LOCATION)
+        return [*self._likely_words(room), " at ", (text, "where")]
+
+    def _likely_words(self, room: _Room) -> Spans:
+        now = self._likely_now
         words = activity.doing(now, now.tid) if now is not None else ""
         if now is not None and words and room is not _Room.WIDE:
             words = _short_activity(now, words)
         return [", ", (words, "text")] if words else []
+
+    @property
+    def _likely_now(self) -> ThreadActivity | None:
+        if self._probable:
+            return self._lock.holder_activity
+        return self._likely_thread.now if self._likely_thread is not None else None
 
     @property
     def _probable(self) -> str:
@@ -253,6 +278,8 @@ class _WaitWords:
 
     def _short_holder(self, location: int) -> Spans:
         """The holder, and one location: where it runs, else where it took the lock."""
+        if self._probable and not self._readers:
+            return ["; probably ", (self._probable, "holder")]
         if not self._holders:
             return self._holder(has_length=False, location=location)
         taken = self._taken_at(location)
@@ -318,10 +345,7 @@ class _WaitWords:
     @cached_property
     def _own_frame(self) -> Frame | None:
         """The innermost frame of the program's own code in the present stack of the holder."""
-        now = self._lock.holder_activity
-        if now is None or now.stack_age_s:
-            return None
-        return innermost_program_frame(self._index.stack(now.stack))
+        return _own_frame(self._index, self._lock.holder_activity)
 
     @cached_property
     def _running_at(self) -> Frame | None:

@@ -8,10 +8,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from locktop.collector.errors import LocktopError
-from locktop.collector.extensions.whatif.analysis.answer import Question, answer
+from locktop.collector.extensions.whatif.analysis.answer import MAX_UNOBSERVED, Question, answer
 from locktop.collector.extensions.whatif.analysis.lanes import form_lanes
 from locktop.collector.extensions.whatif.analysis.semaphore_locks import convert_semaphores
-from locktop.collector.extensions.whatif.evidence import observe, recorded
+from locktop.collector.extensions.whatif.evidence import observe, recorded, unobserved_share
 from locktop.collector.extensions.whatif.model import (
     Prediction,
     Progress,
@@ -26,7 +26,7 @@ from locktop.collector.extensions.whatif.question import (
     check_used,
     unit_of,
 )
-from locktop.collector.extensions.whatif.sentences import change, gain
+from locktop.collector.extensions.whatif.sentences import REASONS, change, gain
 from locktop.collector.extensions.whatif.simulator import Simulator
 from locktop.collector.model import Snapshot, ThreadState
 from locktop.collector.recording.moments import Moments
@@ -43,6 +43,16 @@ class Answered(Struct, frozen=True):
     def annotate(self, snapshot: Snapshot) -> Snapshot:
         """Return a snapshot with the section of the answers."""
         return replace(snapshot, sections={**snapshot.sections, "whatif": self.whatif})
+
+
+def why_hopeless(snapshot: Snapshot) -> str:
+    """Return why a recording would end in a refusal, by the snapshot before it; "" if unknown."""
+    if unobserved_share(snapshot) > MAX_UNOBSERVED:
+        return REASONS[WhatIfRefusal.UNOBSERVED]
+    goes_on = any(lock.rates.acquisitions for lock in snapshot.locks) or not snapshot.interval_s
+    if goes_on or not verdict.is_deadlocked(snapshot):
+        return ""
+    return f"nothing goes on at the locks: {verdict.line(snapshot)}"
 
 
 def predict_process(

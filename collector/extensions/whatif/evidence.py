@@ -142,7 +142,7 @@ def _evidence(pid: int, drained: _Drained, sampling: ThreadSampling, at_end: Sna
         others_cpus=sampling.others_cpus(),
         cpu_ns=sampling.cpu_ns,
         cpu_limit=cpu_limit(pid),
-        unobserved_share=_unobserved_share(at_end),
+        unobserved_share=unobserved_share(at_end),
         request_shares=sampling.request_shares(),
         futex_locks=_futex_locks(at_end),
         begun=sampling.begun,
@@ -192,7 +192,7 @@ def _record_all(
     return _RecordedAll(sampling, begin, end, recording.level_before, recording.level_after)
 
 
-def _unobserved_share(snapshot: Snapshot) -> float:
+def unobserved_share(snapshot: Snapshot) -> float:
     """Return the share of the threads that wait where the library sees nothing."""
     living = sum(thread.alive for thread in snapshot.threads)
     return len(snapshot.unobserved_waiters) / living if living else 0.0
@@ -343,7 +343,7 @@ def recorded(moments: Moments, from_ns: int, to_ns: int) -> tuple[Evidence, Snap
             losses=_losses(moments, from_ns, to_ns),
             cpus=last.process.cpus or 1,
             cpu_ns=round(process_cpu_s * _NS),
-            unobserved_share=_unobserved_share(last),
+            unobserved_share=unobserved_share(last),
             futex_locks=_futex_locks(last),
         ),
         last,

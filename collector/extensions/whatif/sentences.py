@@ -31,7 +31,7 @@ _SELDOM = {
     UnitKind.MARKS: "the process set these marks too seldom in this time",
 }
 #: The sentences of the other reasons: what happened, and what the user can do.
-_REASONS = {
+REASONS = {
     WhatIfRefusal.LOST: (
         "the process overwrote records before locktop could read them; start it with a larger"
         " LOCKTOP_RING"
@@ -65,6 +65,15 @@ _REASONS = {
         " free one makes no system call, so locktop has no records of these holds to replay"
     ),
 }
+#: The way to the reason that threads are stuck: for a command, and on the screen.
+_EXPLAINED = ("`locktop check` explains it", "the keys 4 and 5 explain it")
+#: The advice on the screen: with a process, and in a recording.
+_AGAIN = {
+    WhatIfRefusal.FEW: "press Enter again while it has more to do",
+    WhatIfRefusal.PHASES: "try again in a steady minute: press Enter",
+    WhatIfRefusal.REPLAY: "press Enter to record again",
+}
+_OTHER_MOMENT = "leave with Esc, go to another moment ([ ] or :), and press U again"
 #: The names of what a prediction has, in texts and on the screen.
 LIKELY_RANGE, AT_MOST = "likely range", "at most"
 #: The work of locktop for predictions.
@@ -179,48 +188,65 @@ def refusal(what_if: WhatIf) -> str:
     return reason(what_if.refusal, what_if) if what_if.refusal is not None else ""
 
 
-def reason(refused: WhatIfRefusal, what_if: WhatIf) -> str:
-    """Return a reason for no prediction, without a full stop.
+def reason(refused: WhatIfRefusal, what_if: WhatIf, on_screen: bool = False) -> str:
+    """Return a reason for no prediction and what the user can do, without a full stop.
 
     Args:
         refused: the reason.
         what_if: the answers, of which it is one.
+        on_screen: name keys of the screen in place of options.
     """
+    if refused is WhatIfRefusal.FEW and what_if.stuck:
+        return f"nothing goes on at the locks: {what_if.stuck}; {_EXPLAINED[on_screen]}"
+    if refused in REASONS:
+        return REASONS[refused]
     match refused:
-        case WhatIfRefusal.FEW if what_if.stuck:
-            return f"nothing goes on at the locks: {what_if.stuck}; `locktop check` explains it"
         case WhatIfRefusal.FEW:
-            return (
-                f"{_SELDOM[what_if.unit.kind]}; try again while it has more to do, or record for"
-                " longer (`locktop whatif -d 60`)"
-            )
+            happened = _SELDOM[what_if.unit.kind]
         case WhatIfRefusal.PHASES:
-            when = f" at about {clock(what_if.changed_at)}" if what_if.changed_at else ""
-            return (
-                f"the program changed its behaviour{when}; try again in a steady minute, or choose"
-                " one of a recording with `--from` and `--to`"
-            )
-        case WhatIfRefusal.REPLAY:
-            return _replay_differs(what_if)
+            happened = _changed_behaviour(what_if)
         case _:
-            return _REASONS[refused]
+            happened = _replay_differs(what_if)
+    if not on_screen:
+        return f"{happened}; {_command_advice(refused, what_if)}"
+    return f"{happened}; {_OTHER_MOMENT if what_if.is_recorded else _AGAIN[refused]}"
+
+
+def _changed_behaviour(what_if: WhatIf) -> str:
+    when = f" at about {clock(what_if.changed_at)}" if what_if.changed_at else ""
+    return f"the program changed its behaviour{when}"
 
 
 def _replay_differs(what_if: WhatIf) -> str:
     # A difference of 5.01 % is more than 5 %, so the text says 5.1 %.
     differs = max(5.1, round(abs(what_if.replayed - 1) * 100, 1))
     how = "more" if what_if.replayed > 1 else "less"
-    is_of_lock = what_if.unit.kind is UnitKind.LOCK
-    advice = "record again" if is_of_lock else "record again, or name a lock with --throughput"
     return (
         f"without a change, the replay has {differs:g} % {how} throughput than was recorded; at"
-        f" most 5 % more or less is allowed; {advice}"
+        " most 5 % more or less is allowed"
     )
 
 
-def no_prediction(what_if: WhatIf) -> str:
+def _command_advice(refused: WhatIfRefusal, what_if: WhatIf) -> str:
+    match refused:
+        case WhatIfRefusal.FEW:
+            return (
+                "try again while it has more to do, or record for longer (`locktop whatif -d 60`)"
+            )
+        case WhatIfRefusal.PHASES:
+            return (
+                "try again in a steady minute, or choose one of a recording with `--from` and"
+                " `--to`"
+            )
+    is_of_lock = what_if.unit.kind is UnitKind.LOCK
+    return "record again" if is_of_lock else "record again, or name a lock with --throughput"
+
+
+def no_prediction(what_if: WhatIf, on_screen: bool = False) -> str:
     """Return the sentence for a refusal, with its short name in docs/whatif.md."""
-    return f"No prediction ({what_if.refusal}): {refusal(what_if)}."
+    if what_if.refusal is None:
+        return ""
+    return f"No prediction ({what_if.refusal}): {reason(what_if.refusal, what_if, on_screen)}."
 
 
 def refused_change(refused: RefusedChange, what_if: WhatIf, names: Mapping[int, str]) -> str:

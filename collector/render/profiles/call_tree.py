@@ -52,6 +52,8 @@ class Step(NamedTuple):
 
 
 NO_STACK = Step("no stack known", kind=StepKind.UNKNOWN)
+#: The same of a sampled process: no scan met these waits.
+_OVER = Step("stack unknown, the wait was over", kind=StepKind.UNKNOWN)
 
 
 class SourceLine(NamedTuple):
@@ -208,7 +210,7 @@ def _wait_branches(snapshot: Snapshot, weight: str) -> Iterator[Branch]:
                 yield Branch((*calls[entry.stack], end), value, entry.idle)
         left = _stackless_wait(lock, lock.wait_stacks, weight)
         if left > 0:
-            yield Branch((StackCall(NO_STACK), end), left, lock.idle)
+            yield Branch((StackCall(_stackless_step(snapshot, lock)), end), left, lock.idle)
 
 
 def _divided_branches(
@@ -248,6 +250,16 @@ def _stackless_wait(lock: Lock, stacks: Iterable[WaitStack], weight: str) -> flo
     else:
         whole, covered = float(lock.contended), float(sum(entry.count for entry in stacks))
     return whole - covered if whole - covered > whole * _MIN_WITHOUT_STACK else 0.0
+
+
+def _stackless_step(snapshot: Snapshot, lock: Lock) -> Step:
+    """Return the step of the waits for a lock without a stack, which says why as far as known."""
+    stacks = {entry.stack for entry in lock.wait_stacks}
+    waits = [thread.waiting_for for thread in snapshot.threads]
+    stack_is_missing = any(
+        wait is not None and wait.lock == lock.id and wait.stack not in stacks for wait in waits
+    )
+    return NO_STACK if stack_is_missing or not snapshot.is_sampled else _OVER
 
 
 def _blame_branches(snapshot: Snapshot) -> Iterator[Branch]:

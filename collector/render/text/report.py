@@ -22,6 +22,7 @@ from locktop.collector.render.words import (
     child_waits,
     elsewhere,
     hang,
+    present_waits,
     probable_holder,
     unit_takers,
     units,
@@ -57,6 +58,8 @@ def render(
 def _lines(context: ReportContext, with_idle: bool, width: int) -> Iterator[str]:
     """Yield the sections in their order: first what is wrong, then figures."""
     snapshot = context.snapshot
+    yield from _main_facts(context)
+    yield ""
     yield from _head(context)
     for report in () if hang.is_the_finding(snapshot) else deadlock_report.reports(snapshot):
         yield ""
@@ -92,13 +95,27 @@ def _lines(context: ReportContext, with_idle: bool, width: int) -> Iterator[str]
         yield from ("", "NOTES", *(f"  {note}" for note in snapshot.notes))
 
 
+def _main_facts(context: ReportContext) -> Iterator[str]:
+    """Yield the verdict, and without a deadlock the worst lock: what a hurried reader must know."""
+    snapshot = context.snapshot
+    yield verdict.line(snapshot)
+    if verdict.is_deadlocked(snapshot):
+        return
+    if waits_now := next(present_waits.sentences(snapshot), ""):
+        yield f"worst lock {context.when.lower()}: {waits_now}"
+    elif rows := context.rows_with_waits():
+        waited = units.duration(context.contention_s(rows[0]))
+        yield f"most waited for: {context.row_name(rows[0])}, {waited} of waits"
+
+
 def _head(context: ReportContext) -> Iterator[str]:
     snapshot, process = context.snapshot, context.snapshot.process
     if snapshot.is_sampled:
         observed = "sampled for"
     else:
         observed = "counting for" if context.before is None else "counted over"
-    yield f"locktop {snapshot.taken_at} on {snapshot.host}, source {snapshot.source}"
+    recorded = ", from a recording" if snapshot.source == "recording" else ""
+    yield f"locktop {snapshot.taken_at} on {snapshot.host}{recorded}"
     yield f"process {process.pid} {process.comm}: {' '.join(process.cmdline) or process.exe}"
     yield (
         f"started {process.started_at}, {units.size(process.rss_bytes)} resident,"
@@ -132,9 +149,9 @@ def _lost_records(context: ReportContext) -> str:
 
 def _unobserved_words(context: ReportContext) -> str:
     waiters = context.snapshot.unobserved_waiters
-    verb = "is in an unobserved wait" if len(waiters) == 1 else "are in unobserved waits"
+    verb = "waits" if len(waiters) == 1 else "wait"
     where = "below" if context.snapshot.unobserved_waits else "the notes"
-    return f"{context.threads_named(waiters)} {verb}: see {where}"
+    return f"{context.threads_named(waiters)} {verb} for something unknown: see {where}"
 
 
 def _holders_elsewhere(context: ReportContext) -> Iterator[str]:

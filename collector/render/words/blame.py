@@ -70,7 +70,7 @@ def divided_seconds(
         return ""
     is_counted = snapshot.complete and snapshot.level not in _COUNTED_ALONE
     knows_holders = is_counted and kind not in WOKEN_KINDS
-    rest = "woken and not yet running" if knows_holders else "woken, or no holder known"
+    rest = "woken and not yet running" if knows_holders else "without a known holder"
     return (
         f"of {duration(behind_s + unheld_s, width)} of waiting, {duration(behind_s, width)} behind"
         f" holders, {duration(unheld_s, width)} {rest}"

@@ -6,7 +6,7 @@ from collections.abc import Container, Iterator, Sequence
 
 from locktop.collector.analysis.deadlock_report import moment_before
 from locktop.collector.model import ActivityState, Lock, Snapshot, Thread
-from locktop.collector.render.words import activity
+from locktop.collector.render.words import activity, likely_holder, probable_holder
 from locktop.collector.render.words.lock_kind import name_with_kind
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.collector.render.words.units import lasting
@@ -65,8 +65,14 @@ def _since(snapshot: Snapshot, duration_s: float, is_lower_bound: bool) -> str:
 def _holder(index: SnapshotIndex, lock: Lock, noted: tuple[int, ...]) -> str:
     """The holder of the lock, since when it holds it, and what it does now."""
     holders = lock.holders or noted
+    if not holders and lock.holders_probable:
+        names = index.probable_holders(lock)
+        likely_now = _now(index, lock, lock.holders_probable[0].tid)
+        return f"{probable_holder.phrase(lock, names, index.snapshot.sites)}{likely_now}"
     if not holders:
-        return "its holder is not known"
+        likely = likely_holder.find(index.snapshot, lock)
+        only = likely_holder.phrase(likely, index.thread_name(likely.tid)) if likely else ""
+        return f"its holder is not known{only}"
     tid = holders[0]
     held = index.held(tid, lock.id)
     since = ""

@@ -244,7 +244,7 @@ def _threads(snapshot: Snapshot) -> str:
         + (f" ({held} for one held by {elsewhere.holder_names(snapshot)})" if held else "")
         + (f" ({probable} for one whose holder is only probable)" if probable else "")
         + (f" ({hidden} for one whose holder is not known)" if hidden else "")
-        + (f", {unobserved_waits} in unobserved waits" if unobserved_waits else "")
+        + (f", {unobserved_waits} waiting for something unknown" if unobserved_waits else "")
         + (f", {amid} waiting amid their work" if amid else "")
         + (f", {unsignalled} waiting for a signal that has not come" if unsignalled else "")
         + ("; a sampled process does not show all held locks" * snapshot.is_sampled)

@@ -344,7 +344,7 @@ class SamplingBuilder:
         )
 
     def _wait_stacks(self, waiting: Sequence[SampledWait], now: float) -> tuple[WaitStack, ...]:
-        """Return the stacks of waits that go on; finished waits have no recorded stack."""
+        """Return the stacks of waits that go on; MetStacks adds those of waits that are over."""
         sums: dict[int, tuple[int, float]] = {}
         for wait in waiting:
             stack = self._stacks.get(wait.tid, 0)

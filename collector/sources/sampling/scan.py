@@ -284,6 +284,11 @@ class SamplingScan(Scan):
         if self.probes.python.has_merged:
             self.draft.locks = builder.add_stacks(self.draft.locks, self.draft.threads)
 
+    def classify_waits(self) -> None:
+        """Decide which waits are idle; then give the locks the stacks of waits that are over."""
+        super().classify_waits()
+        self._session.met_stacks.annotate(self.draft, self.frames)
+
     def wait_keys(self) -> WaitKeys:
         return merged_wait_keys(self.watched.followed_thread.sleeps, self._session.wait_keys())
 

@@ -28,6 +28,7 @@ from locktop.collector.sources.probes.python_thread_names import PythonThreadNam
 from locktop.collector.sources.sampling.builder import SamplingBuilder
 from locktop.collector.sources.sampling.child_waits import ChildWaitsProbe
 from locktop.collector.sources.sampling.libc_info import CLibrary
+from locktop.collector.sources.sampling.met_stacks import MetStacks
 from locktop.collector.sources.sampling.once_runners import OnceRunnerProbe
 from locktop.collector.sources.sampling.recursive_locks import RecursiveLocks
 from locktop.collector.sources.sampling.sampler import Sample, Sampler
@@ -63,6 +64,7 @@ class SamplingSession:
         self.program = executed_program(pid)
         self.resolver = Resolver(pid)
         self.sampler = Sampler(pid, target.own_pid)
+        self.met_stacks = MetStacks()
         self.begins = SleepBegins(watched.tasks, self.sampler)
         self.estimator = WaitEstimator(self.begins.since)
         self.stacks = NativeStacks(pid, self.resolver, stop_threads)

@@ -56,12 +56,12 @@ def test_a_long_wait_before_attaching_is_found_by_one_key(
     assert float(target.line()) < 1.0 < waited_s
     time.sleep(age_s)  # the age is what the test is about
     with Screen(need("tmux"), "-p", target.pid, width=width, height=height) as screen:
-        screen.until(lambda text: "1 alert: {" in text.split("\n")[1], "the count of alerts")
+        screen.until(lambda text: "1 alert (key {)" in text.split("\n")[1], "the count of alerts")
         screen.press("{")
         # The terminal may get the lines of one picture one after the other.
         screen.until(lambda text: "PAST" in text.split("\n")[1], "the past")
         screen.until(lambda text: shows_wait(text, "g_cache_lock", waited_s), "the wait")
-        screen.until(lambda text: "before the oldest moment" in text, "its place")
+        screen.until(lambda text: "Oldest moment; " in text, "its place")
         screen.press("8")
         screen.until(
             lambda text: shows_wait(text, "mutex g_cache_lock", waited_s),
@@ -108,7 +108,7 @@ def test_a_long_wait_is_found_after_many_brief_ones(
     target.go_on(f"{_HOLD_MS} {busy_s * 400 or 40} {3 if busy_s else 0}")
     waited_s = float(target.line())
     with Screen(need("tmux"), "-p", target.pid, width=120, height=30) as screen:
-        screen.until(lambda text: "1 alert: {" in text.split("\n")[1], "the count of alerts")
+        screen.until(lambda text: "1 alert (key {)" in text.split("\n")[1], "the count of alerts")
         screen.press("{")
         screen.until(lambda text: "PAST" in text.split("\n")[1], "the past")
         # The first snapshot that is kept may come before the name of the lock, which follows.
@@ -143,7 +143,7 @@ def test_a_long_wait_of_a_running_session_is_visible_as_it_was(
     with Screen(need("tmux"), "-p", target.pid, width=120, height=40) as screen:
         screen.until(lambda text: "2/s" in text, "the first snapshot")
         target.go_on("hold")
-        screen.until(lambda text: "1 alert: {" in text.split("\n")[1], "the count of alerts")
+        screen.until(lambda text: "1 alert (key {)" in text.split("\n")[1], "the count of alerts")
         target.go_on("release")
         target.line()
         screen.until(lambda text: "No " in text.split("\n")[2], "a calm process")
@@ -197,7 +197,7 @@ def test_the_first_moment_of_an_alert_has_names(start_target: StartTarget, need:
     target.expect("ready")
     target.go_on("hold")
     with Screen(need("tmux"), "-p", target.pid, width=80, height=50) as screen:
-        screen.until(lambda text: "1 alert: {" in text.split("\n")[1], "the count of alerts")
+        screen.until(lambda text: "1 alert (key {)" in text.split("\n")[1], "the count of alerts")
         screen.until(lambda text: "g_cache_lock" in text.split("\n")[2], "the names of now")
         screen.press("{", "Home")
         screen.until(lambda text: "PAST" in text.split("\n")[1], "the oldest moment")

@@ -20,7 +20,7 @@ def test_the_screen_counts_potential_deadlocks_and_shows_them_at_a_key(
     target = start_target("mutex_orders", "inversion")
     target.expect("ok")
     with Screen(need("tmux"), "-p", target.pid, width=width, height=height) as screen:
-        seen = screen.until(lambda text: "1 potential: d" in text, "the count")
+        seen = screen.until(lambda text: "1 potential" in text, "the count")
         assert "DEADLOCK" not in seen
         screen.press("d")
         high = "2 locks taken in different orders, high confidence"
@@ -66,7 +66,7 @@ def test_the_screen_says_that_root_does_not_read_a_file(
     monkeypatch.chdir(tmp_path)
     with Screen(need("tmux"), "-p", target.pid, width=120, height=24) as screen:
         screen.until(lambda text: "no suppressions: root reads" in text, "the warning")
-        screen.until(lambda text: "1 potential: d" in text, "the number")
+        screen.until(lambda text: "1 potential" in text, "the number")
         screen.press("q")
         assert screen.status() == 0
 
@@ -77,7 +77,7 @@ def test_the_first_line_says_that_there_are_too_few_cpus(
     target = start_target("contention_patterns", "oversubscribed")
     target.expect("ready")
     with Screen(need("tmux"), "-p", target.pid, width=120, height=40) as screen:
-        screen.until(lambda text: "oversubscribed: ?" in text, "the pattern")
+        screen.until(lambda text: "oversubscribed (key ?)" in text, "the pattern")
         screen.press("p", "?")  # the next snapshot may not have the pattern, so pause
         screen.until(lambda text: "Keys" in text, "the help")
         screen.press("q")

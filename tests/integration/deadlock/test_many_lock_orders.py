@@ -79,7 +79,9 @@ def test_every_output_says_that_orders_were_left_out(start_target: StartTarget) 
     assert snapshot.lock_order == ()
     assert snapshot.lock_orders_left_out
     assert LEFT_OUT in report.render(snapshot)
-    assert "potential unknown: d" in line_text(status_line(snapshot, Pace(2.0, 2.0), 200))
+    assert "potential deadlocks unknown (key d)" in line_text(
+        status_line(snapshot, Pace(2.0, 2.0), 200)
+    )
     assert tool.snapshot(target.pid)["lock_orders_left_out"] is True
     for form in ("text", "line", "json"):
         done = tool.run("check", "-p", target.pid, "--potential", "--format", form)

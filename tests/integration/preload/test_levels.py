@@ -128,7 +128,7 @@ def test_the_screen_sets_the_level_and_shows_changes_of_others(
     target = start_target("one_contended_hold_of_three")
     target.expect("ready")
     with Screen(need("tmux"), "-p", target.pid, width=80, height=24) as screen:
-        screen.until(lambda text: "records waits: L" in text, "the level")
+        screen.until(lambda text: "records waits (key L)" in text, "the level")
         screen.press("L")
         screen.until(lambda text: "WHAT IT DOES" in text, "the choice")
         screen.press("Down", "Enter")
@@ -136,12 +136,14 @@ def test_the_screen_sets_the_level_and_shows_changes_of_others(
         screen.press("y")
         screen.until(lambda text: "Level blocks, was contended" in text, "the confirmation")
         screen.until(
-            lambda text: "records waits, holds: L" in text.splitlines()[1], "the new level"
+            lambda text: "records waits, holds (key L)" in text.splitlines()[1], "the new level"
         )
         truth, document = round_of(target)
         assert (truth["holder"], False) in records(document, "g_met")
         ctl(target, "dormant")
-        screen.until(lambda text: "records nothing: L" in text.splitlines()[1], "the change by ctl")
+        screen.until(
+            lambda text: "records nothing (key L)" in text.splitlines()[1], "the change by ctl"
+        )
         screen.until(lambda text: "is dormant" in text.splitlines()[2], "the note about it")
         screen.press("L")
         screen.until(lambda text: "dormant now" in text, "the choice again")

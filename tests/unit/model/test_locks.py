@@ -14,7 +14,7 @@ from locktop.collector.model import WAITS_ALONE, Blame, Kind, Lock, LockRates
         (7, 0x40, ""),
         (7, 0, ""),
         (0, 0x40, "threads that ended"),
-        (0, 0, "woken, or no holder known"),
+        (0, 0, "no known holder"),
     ],
 )
 def test_blame_without_a_thread_has_words(tid: int, site: int, text: str) -> None:

@@ -102,3 +102,21 @@ def test_an_empty_memory_has_no_phases() -> None:
     past.read(BEGIN)
     snapshot = Scans([1.0]).snapshot(0)
     assert past.phases(snapshot, snapshot.locks[0], BEGIN) == ()
+
+
+class NamelessScans(Scans):
+    """Without names, the waits of the first second look like waits for work."""
+
+    def snapshot(self, number: int) -> Snapshot:
+        whole = super().snapshot(number)
+        if number:
+            return whole
+        idle = tuple(replace(lock, idle_s=lock.wait_s) for lock in whole.locks)
+        return replace(whole, locks=idle, names_left=7)
+
+
+def test_waits_that_seemed_idle_without_names_are_no_pressure_of_the_first_second() -> None:
+    scans = NamelessScans([100.0 + second * THREADS / 2 for second in range(10)])
+    assert phases(scans, 1) == []
+    assert phases(scans, 5) == []
+    assert phases(Scans([100.0 + second * THREADS / 2 for second in range(10)]), 5) == [(0.5, 5)]

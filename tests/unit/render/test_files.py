@@ -93,7 +93,7 @@ def test_a_file_goes_to_the_working_directory_by_default(
     monkeypatch.chdir(tmp_path)
     path = rendered_files.save_snapshot(scenarios.normal(), "text")
     assert path == tmp_path / "locktop-store-4711-20261121T031245Z.txt"
-    assert path.read_text().startswith("locktop 2026-11-21T03:12:45.678Z on db1")
+    assert "\nlocktop 2026-11-21T03:12:45.678Z on db1\n" in path.read_text()
 
 
 def test_what_the_user_copies_replaces_what_was_copied_before(

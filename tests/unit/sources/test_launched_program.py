@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.eventually import until
+from support.targets import Compiler
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.sources import launch
@@ -39,6 +42,29 @@ def test_a_program_that_ended_at_once_is_reported_with_its_last_output(
     assert report_end(program, ended.value) == 7
     assert capsys.readouterr().err.endswith(f"\nlocktop: its output is in {log}\n")
     assert log.read_text() == "no config\n"
+
+
+def test_a_slow_start_calls_back_until_the_library_is_ready(
+    tmp_path: Path, compiler: Compiler
+) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    slow = compiler.program("slow_library", "-shared", "-fPIC", "-Wl,-z,initfirst")
+    waits = 0
+
+    def on_wait() -> None:
+        nonlocal waits
+        waits += 1
+        if waits == 3:
+            pipe.write_text("x")
+
+    variables = {"LD_PRELOAD": str(slow), "SLOW_START": str(pipe)}
+    sleep = str(shutil.which("sleep"))
+    started_slowly = LaunchedProgram(
+        sleep, ["sleep", "1000"], environment=variables, output=os.devnull
+    )
+    with started_slowly, closing(started_slowly.source(on_wait=on_wait)):
+        assert waits >= 3
 
 
 def test_a_program_gets_further_variables_and_keeps_its_own_preloaded_library(

@@ -135,7 +135,7 @@ def test_check_says_its_coverage_and_its_limits() -> None:
     assert line == "no deadlock found: store 4711, 9 threads, 3 waiting for a lock"
     assert check.exit_status(calm) == 0
     line, *_ = check_report.lines(replace(calm, unobserved_waiters=(4711,)))
-    assert line.endswith(", 1 in unobserved waits"), "nothing is known of this wait"
+    assert line.endswith(", 1 waiting for something unknown"), "nothing is known of this wait"
     dormant = replace(calm, level="dormant", notes=("the library is dormant",))
     assert check_report.lines(dormant)[0].endswith("store 4711: the library is dormant")
     assert "no deadlock" not in check_report.lines(dormant)[0]

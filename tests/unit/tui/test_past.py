@@ -155,7 +155,11 @@ def test_a_wait_that_is_over_is_visible_while_it_went_on() -> None:
 def test_an_alert_before_the_first_snapshot_says_how_long_before() -> None:
     past = Past(_Moments(_mark(-30, "worker waited", NotableKind.WAIT)))
     text = past.jump(-1)
-    assert "worker waited; this was 30 s before the oldest moment" in text
+    assert text.startswith("This is the oldest moment. 30 s before: ")
+    assert text.endswith("worker waited")
+    position = past.position(_at(200))
+    assert position is not None
+    assert position.reason == "Oldest moment; 30 s before: worker waited"
     assert _second(past) == 0
 
 

@@ -71,7 +71,7 @@ class LivePredictor:
 
     def why_not(self, snapshot: Snapshot) -> str:
         if self._host.feed.source is not None:
-            return why_not_observed(snapshot)
+            return why_not_observed(snapshot) or answers.why_hopeless(snapshot)
         return _NOT_LIVE if self._host.past.is_replay else _ELSEWHERE
 
     def predict(self, on_progress: Callable[[Progress], None]) -> answers.Answered:

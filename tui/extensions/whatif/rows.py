@@ -54,7 +54,7 @@ def progress_line(progress: Progress, left_s: int | None) -> Line:
         progress: the part of the recording, or of the replays.
         left_s: seconds until the end of the recording; None: it has ended.
     """
-    what = " Replaying each change  " if progress.is_recorded else " Recording all holds  "
+    what = " 2/2 Replaying each change  " if progress.is_recorded else " 1/2 Recording all holds  "
     left = f", {left_s} s left" if left_s is not None else ""
     so_far = "best so far: " if progress.is_recorded else "so far: "
     learned = f"  {so_far}{progress.learned}" if progress.learned else ""
@@ -96,7 +96,7 @@ def taken_line(what_if: WhatIf, next_step: str) -> Line:
 def answer_line(what_if: WhatIf) -> Line:
     """The throughput, or the reason that there are no predictions."""
     if what_if.refusal is not None:
-        return make_line((f" {sentences.no_prediction(what_if)}", "waiting"))
+        return make_line((f" {sentences.no_prediction(what_if, on_screen=True)}", "waiting"))
     return make_line(
         (f" {what_if.rounds_per_s:,.0f} {sentences.unit(what_if)} a second", "text"),
         (f"   replay {sentences.gain(what_if.replayed)} without a change", "label"),

@@ -172,7 +172,10 @@ class WhatIfScreen(OneListScreen):
     # Actions, as named in actions.py
 
     def action_predict(self) -> None:
-        """Record, and predict, unless that goes on."""
+        """Record, and predict, unless that goes on or cannot succeed."""
+        if not self._run.is_busy and (reason := self._predictor.why_not(self._snapshot)):
+            self.show_message(f"No prediction: {reason.rstrip('.')}.", style="waiting")
+            return
         self._run.start(self._predictor)
         self.apply_filter()
 

@@ -40,7 +40,7 @@ _MAX_REPLAY_ERROR, _MAX_PHASE_CHANGE = 0.05, 1.5
 _MAX_BRIEF = 0.2
 #: The largest share of threads in waits that the library does not observe, and of the threads' time
 #: in waits for futexes that are locks.
-_MAX_UNOBSERVED = 0.1
+MAX_UNOBSERVED = 0.1
 #: The largest share of their sleep in which threads may wait for requests, if their number changes.
 _MAX_REQUESTS = 0.3
 #: Locks that the suggestions are about, and the least share of the threads' time in their waits.
@@ -174,7 +174,7 @@ def _refusal(
     changes: Sequence[Change],
 ) -> WhatIfRefusal | None:
     """Return why nothing can be predicted; None: all is well."""
-    max_futex_waits = _MAX_UNOBSERVED if changes else _MIN_WAIT_SHARE
+    max_futex_waits = MAX_UNOBSERVED if changes else _MIN_WAIT_SHARE
     if _futex_wait_share(evidence) > max_futex_waits:
         return WhatIfRefusal.UNRECORDED
     if len(spans) < _MIN_PARTS:
@@ -187,7 +187,7 @@ def _refusal(
     brief = sum(record.tid not in evidence.times for record in evidence.records)
     if brief > _MAX_BRIEF * len(evidence.records):
         return WhatIfRefusal.BRIEF
-    if evidence.unobserved_share > _MAX_UNOBSERVED:
+    if evidence.unobserved_share > MAX_UNOBSERVED:
         return WhatIfRefusal.UNOBSERVED
     active = evidence.active
     times = {tid: thread for tid, thread in evidence.times.items() if tid in active}

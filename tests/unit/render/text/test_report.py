@@ -303,7 +303,7 @@ def test_the_interval_report_counts_signals_of_the_interval_and_in_all() -> None
 
 def test_the_text_report_names_unobserved_waiters() -> None:
     page = report.render(replace(snapshot(), unobserved_waiters=(PID,)))
-    assert f"thread {PID} (main) is in an unobserved wait" in page
+    assert f"thread {PID} (main) waits for something unknown" in page
     assert "unobserved" not in report.render(snapshot())
 
 
@@ -368,7 +368,8 @@ def test_the_text_report_says_how_long_a_lock_is_held() -> None:
 
 
 def test_an_ongoing_first_wait_counts_as_a_wait() -> None:
-    row = next(line for line in report.render(snapshot(0)).splitlines() if "g_cache_lock" in line)
+    table = report.render(snapshot(0)).split("LOCKS, most wait first")[1]
+    row = next(line for line in table.splitlines() if "g_cache_lock" in line)
     assert row.split()[2:4] == ["1", "waiting"]
     assert row.count("waiting") == 1
 
@@ -460,3 +461,13 @@ def test_waits_in_python_are_divided_with_one_note_on_the_estimate() -> None:
     assert "mutex g_orders, about 60 % of its wait: 60.0 s\n      price at price.py:3\n" in page
     assert "mutex g_orders, about 20 % of its wait: 20.0 s\n      refund at refund.py:3\n" in page
     assert page.count("an estimate from 40 waits that locktop saw while they lasted") == 1
+
+
+def test_the_verdict_and_the_worst_lock_come_first() -> None:
+    calm, stuck = report.render(scenarios.normal()), report.render(scenarios.deadlock())
+    assert calm.startswith("no deadlock found: store 4711, 9 threads, 3 waiting for a lock\n")
+    assert calm.splitlines()[1].startswith("worst lock now: reader waits for rwlock g_table_lock")
+    assert stuck.startswith("deadlock: 3 threads of store 4711 wait for each other")
+    over = tuple(replace(thread, waiting_for=None) for thread in scenarios.normal().threads)
+    quiet = report.render(replace(scenarios.normal(), threads=over))
+    assert quiet.splitlines()[1].startswith("most waited for: mutex g_cache_lock, 1 h 26 min")

@@ -24,12 +24,12 @@ def test_the_parts_are_behind_holders_and_woken() -> None:
 @pytest.mark.parametrize("fields", [{"complete": False}, {"level": "counting"}])
 def test_where_holders_may_be_unknown_the_sentence_says_so(fields: dict[str, object]) -> None:
     snapshot = replace(scenarios.normal(), **fields)
-    assert divided(SHARES, Kind.MUTEX, snapshot).endswith(", 5.50 s woken, or no holder known")
+    assert divided(SHARES, Kind.MUTEX, snapshot).endswith(", 5.50 s without a known holder")
 
 
 def test_who_holds_a_futex_now_is_not_known() -> None:
     text = divided(SHARES, Kind.FUTEX, scenarios.normal())
-    assert text.endswith(", 5.50 s woken, or no holder known")
+    assert text.endswith(", 5.50 s without a known holder")
 
 
 @pytest.mark.parametrize("shares", [(), SHARES[:2], SHARES[2:]])

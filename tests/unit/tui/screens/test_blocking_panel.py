@@ -170,7 +170,7 @@ def test_roots_alike_are_one_row_that_opens_and_names_the_only_thread_that_does_
     assert len(driven.list.lines) == 2
     assert driven.list.lines[0].startswith("*▸ AwaitState[]  11 locks")
     assert driven.list.lines[0].split()[-3:] == ["1.10s", "11", "11.0s"]
-    unknown = "now holder not known; the only thread that does not wait: leader"
+    unknown = "holder not known; the only thread that does not wait: leader"
     assert driven.list.lines[1].strip() == unknown
     assert driven.list.heads[1] == "11 waiting behind 11 roots"
     assert driven.details().startswith("of a thread")

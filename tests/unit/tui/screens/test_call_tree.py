@@ -330,6 +330,16 @@ async def test_help_has_the_keys_of_the_view() -> None:
         ("  ▾ first > second > third > fourth", 25, "  ▾ … > third > fourth   "),
         ("    first > second > third > fourth", 25, "    … > third > fourth   "),
         ("  ▾ first > second", 16, "  ▾ … > second  "),
+        (
+            "  clone3 > submit_order orders_service.py:29 > Lock in submit_order (orders.py:29)",
+            48,
+            "  … > submit_order:29 > Lock in submit_order:29 ",
+        ),
+        (
+            "  main > transfer accounts.c:18 > mutex g_savings",
+            36,
+            "  … > transfer:18 > mutex g_savings ",
+        ),
     ],
 )
 def test_a_long_chain_shows_its_end(text: str, width: int, fitted: str) -> None:

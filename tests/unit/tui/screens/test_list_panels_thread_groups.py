@@ -64,7 +64,7 @@ async def test_group_details_list_all_threads() -> None:
         text = screen.text
         assert "accept-#  4 threads  waiting" in text
         assert "waits for g_accept_lock (mutex), the longest 5.00s" in text
-        assert "counts as a wait for a lock, idle rule mutex" in text
+        assert "counts as a wait for a lock (idle rule “mutex”)" in text
         assert "cache_get" in text
         assert "5.00s  accept-3  3" in text
 

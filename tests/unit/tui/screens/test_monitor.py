@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from support.driven import opened, settle
+from support.driven import opened, says, settle
 from support.feed import HandFeed, strips_of
 from textual import events
 from unit.builders import records, scenarios
@@ -226,7 +226,7 @@ async def test_notes_of_the_snapshot_are_notified_flagged_and_in_the_help() -> N
     async with opened(size=(80, 24)) as screen:
         assert "note" not in screen.status
         await screen.show(replace(scenarios.normal(), notes=notes))
-        await screen.says("2 notes: ?")
+        await screen.says("2 notes (key ?)")
         notification = " ".join(line.strip() for line in screen.lines[-4:])
         assert all(note.strip() in notification for note in notes)
         screen.app.screen.query_one(Footer).clear()
@@ -360,3 +360,13 @@ async def test_a_filter_without_a_match_says_how_to_leave_it(view: str) -> None:
         assert "No row here has “qq”; Esc leaves the filter." in screen.text
         await screen.keys("escape")
         assert "No row here" not in screen.text
+
+
+async def test_the_screen_waits_for_a_slow_first_scan_in_words() -> None:
+    feed = HandFeed()
+    app = LocktopApp(feed, environ={"TERM": "xterm-256color"})
+    async with app.run_test(size=(80, 24)) as pilot:
+        await says(app, pilot, "WAITING  for the first snapshot")
+        feed.publish(scenarios.normal())
+        await says(app, pilot, "g_cache_lock")
+        await says(app, pilot, "for the first snapshot", wanted=False)

@@ -385,7 +385,7 @@ async def test_a_fault_ten_minutes_back_is_found_by_at_most_ten_keys() -> None:
         )
     async with _opened(HandFeed(scenarios.normal()), history) as screen:
         await screen.show(scenarios.normal())
-        assert "1 alert: {" in screen.status
+        assert "1 alert (key {)" in screen.status
         await screen.keys("left_curly_bracket")
         await _until_status(screen, "PAST")
         # A busy machine takes time until here.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from msgspec.structs import replace
 from rich.cells import cell_len
@@ -95,8 +97,10 @@ def test_the_banner_divides_its_width_between_a_long_name_and_locations() -> Non
         text = line_text(line)
         assert "wants …" in text
         assert "_manager_lock of philosopher-" in text
-        assert "right:36 (" in text
-        assert text.endswith("left:31)")
+        assert text.endswith("at take_right:36")
+
+
+_CUT_IN_THE_MIDDLE = re.compile(r"\w…\w")
 
 
 def with_functions(**names: str) -> SnapshotIndex:
@@ -119,6 +123,8 @@ def test_the_banner_has_thread_lock_and_holder_beside_long_functions(at: str, ta
             following = (number + 1) % 3
             for name in (f"philosopher-{number} ", f" fork[{following}]", f"sopher-{following}"):
                 assert name in text
+            assert not _CUT_IN_THE_MIDDLE.search(text)
             if width >= 80:
                 assert ":36" in text
+            if width >= 136:
                 assert ":31" in text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rich.cells import cell_len
 
-from locktop.tui.views.cells import bar, fit, fit_name
+from locktop.tui.views.cells import bar, fit, fit_name, fit_right
 
 
 def test_a_bar_has_its_width_and_shows_small_shares() -> None:
@@ -37,3 +37,21 @@ def test_fit_returns_printable_text_of_the_exact_width(text: str) -> None:
 )
 def test_the_name_of_a_lane_keeps_its_number(name: str, fitted: str) -> None:
     assert fit_name(name, 13) == fitted
+
+
+@pytest.mark.parametrize(
+    ("text", "cell"),
+    [
+        ("56m35s", "56m35s"),
+        (">56m35s", "  >56m"),
+        (">3h05m", ">3h05m"),
+        (">12h05m", "  >12h"),
+        (">1.23ms", ">1.2ms"),
+        (">12.3ms", " >12ms"),
+        (">1.23s", ">1.23s"),
+    ],
+)
+def test_a_lower_bound_that_is_too_long_loses_its_smaller_unit_or_last_digit(
+    text: str, cell: str
+) -> None:
+    assert fit_right(text, 6) == cell

@@ -106,7 +106,7 @@ def test_the_headline_of_a_quiet_moment_has_the_alerts() -> None:
     ]
     past = PastAlerts(alerts, 72 * 10**9)
     text = line_text(headline(SnapshotIndex(calm), 80, past))
-    assert text == " Quiet now. 3 long waits, one about every 20 s, the last 12 s ago: {"
+    assert text == " Quiet now. 3 long waits, one about every 20 s, the last 12 s ago (key {)"
     unknown = line_text(headline(SnapshotIndex(replace(calm, complete=False)), 80, past))
     assert unknown.startswith(" No wait is observed now. 3 long waits")
     normal = scenarios.normal()
@@ -114,7 +114,7 @@ def test_the_headline_of_a_quiet_moment_has_the_alerts() -> None:
         line_text(headline(SnapshotIndex(normal), 80))
     )
     lately = SnapshotIndex(replace(normal, threads=()))
-    assert line_text(headline(lately, 120, past)).endswith("; 3 long waits: {")
+    assert line_text(headline(lately, 120, past)).endswith("; 3 long waits (key {)")
     assert line_text(headline(lately, 80, past)) == line_text(headline(lately, 80))
 
 

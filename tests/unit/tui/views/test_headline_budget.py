@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from msgspec.structs import replace
 from rich.cells import cell_len
@@ -165,7 +167,9 @@ def test_a_pattern_keeps_its_word_and_first_figures(names: tuple[str, str, str, 
 
 
 @pytest.mark.parametrize("names", NAMES, ids=lambda names: names[0][:30])
-def test_a_deadlock_keeps_thread_holder_and_lines(names: tuple[str, str, str, str]) -> None:
+def test_a_deadlock_keeps_thread_holder_and_the_line_of_the_wait(
+    names: tuple[str, str, str, str],
+) -> None:
     lock, _, function, _ = names
     stuck = scenarios.deadlock()
     locks = tuple(replace(each, name=lock) for each in stuck.locks)
@@ -176,10 +180,25 @@ def test_a_deadlock_keeps_thread_holder_and_lines(names: tuple[str, str, str, st
         assert cell_len(text) <= 80
         assert text.count("philosopher-") == 2
         assert ":36" in text
-        assert ":31)" in text
+        assert " of philosopher-" in text
+        assert not re.search(r"\w…\w", text)
     for width in (40, 60):
         for line in banner(index, 5, width):
             assert cell_len(line_text(line)) <= width
+
+
+@pytest.mark.parametrize("names", NAMES, ids=lambda names: names[0][:30])
+def test_no_pattern_is_cut_at_both_ends(names: tuple[str, str, str, str]) -> None:
+    calm = scenarios.normal()
+    threads = tuple(replace(thread, waiting_for=None) for thread in calm.threads)
+    evidence = "8 threads wait, 91 % of the acquisitions had to wait, and the holds last 3 us"
+    pattern = Pattern(PatternName.CONVOY, 1, (), evidence, "")
+    locks = tuple(replace(lock, name=names[0]) if lock.id == 1 else lock for lock in calm.locks)
+    index = SnapshotIndex(replace(calm, threads=threads, locks=locks, patterns=(pattern,)))
+    for width in (60, 80):
+        text = line_text(headline(index, width)).strip()
+        assert " (convoy): 8 threads wait" in text
+        assert text.count("…") <= 1
 
 
 def test_a_sampled_holder_has_the_line_where_it_sleeps() -> None:

@@ -6,7 +6,7 @@ import re
 
 import pytest
 from msgspec.structs import replace
-from unit.builders import python_waits, records, scenarios
+from unit.builders import blocking, python_waits, records, scenarios
 
 from locktop.collector.model import (
     ActivityState,
@@ -29,6 +29,7 @@ from locktop.tui.views.headline import headline
 from locktop.tui.views.lock_details import lock_details
 from locktop.tui.views.status import Pace, status_line
 from locktop.tui.views.styled_line import STYLES, line_text
+from locktop.tui.views.table import lay_out
 from locktop.tui.views.thread_details import thread_details
 
 
@@ -84,7 +85,7 @@ def test_blame_names_the_wait_of_the_holder() -> None:
     text = details(SnapshotIndex(replace(calm, locks=locks)), 1)
     assert ", while it waited for " in text
     assert "threads that ended  took it at " in text
-    assert "woken, or no holder known" in text
+    assert "no known holder" in text
 
 
 def test_a_sampled_wait_has_no_length_that_was_not_seen() -> None:
@@ -322,3 +323,13 @@ def test_figures_say_which_waits_and_holds_still_last() -> None:
 def test_a_hold_that_is_not_timed_stands_beside_those_that_are() -> None:
     text = present_hold(is_lower_bound=True)
     assert "1.00us at most, and the present one >8.64s  from 1 timed hold" in text
+
+
+def test_the_waiters_come_with_the_threads_behind_them() -> None:
+    index = SnapshotIndex(blocking.pool_behind_index(292))
+    lines = [line_text(line) for line in lock_details(index, index.locks[blocking.INDEX])]
+    waiters = next(line for line in lines if line.startswith(" waiters"))
+    assert " 8: " in waiters
+    assert ", 292 more behind these" in waiters
+    list_row = lay_out(lock_list.columns(index), 80).line(index.locks[blocking.INDEX])
+    assert " 8 " in line_text(list_row)

@@ -179,19 +179,6 @@ def test_short_waits_and_waits_without_a_chain_change_no_order() -> None:
     assert sorted_names(replace(made, threads=())) == [lock.name for lock in by_wait]
 
 
-@pytest.mark.parametrize(
-    ("workers", "waiters", "cell"),
-    [(0, 8, " 8 "), (292, 8, " 8+292 "), (292, 10_000, " +10292 ")],
-)
-def test_the_waiters_of_a_lock_come_with_the_threads_behind_them(
-    workers: int, waiters: int, cell: str
-) -> None:
-    index = SnapshotIndex(blocking.pool_behind_index(workers))
-    table = lay_out(lock_list.columns(index), 100)
-    lock = replace(index.locks[blocking.INDEX], waiters=tuple(range(waiters)))
-    assert cell in line_text(table.line(lock))
-
-
 def test_each_declared_column_has_an_order_with_the_most_first() -> None:
     keys = {key.column: key for key in lock_list.SORT_KEYS}
     for name, column, _ in figure_columns():

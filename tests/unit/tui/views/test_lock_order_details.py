@@ -83,7 +83,7 @@ async def test_the_first_line_counts_potential_deadlocks_and_d_shows_them(
     size: tuple[int, int],
 ) -> None:
     async with opened(scenarios.orders(), size=size) as screen:
-        assert "2 potential: d" in screen.status
+        assert "2 potential" in screen.status
         assert "DEADLOCK" not in screen.text
         assert "different orders" not in screen.text
         await screen.keys("d")
@@ -116,7 +116,7 @@ async def test_the_cycle_of_a_present_deadlock_is_not_repeated() -> None:
         await screen.says("of the deadlock")
         doubted = replace(ring.deadlocks[0], certain=False, doubt="who knows")
         await screen.show(replace(order, deadlocks=(doubted,)))
-        assert "1 potential: d" in screen.status
+        assert "1 potential" in screen.status
 
 
 async def test_unproven_cycles_are_mentioned_but_not_counted() -> None:
@@ -173,7 +173,7 @@ async def test_a_pattern_without_a_lock_is_in_the_first_line_and_in_the_help() -
     seen = scenarios.oversubscribed()
     async with opened(seen, size=(80, 24)) as screen:
         before = len(screen.lines)
-        assert "oversubscribed: ?" in screen.status
+        assert "oversubscribed (key ?)" in screen.status
         await screen.keys("question_mark")
         await screen.says("5 threads want one of 2 CPUs")
         await screen.keys("escape")

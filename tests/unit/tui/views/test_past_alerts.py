@@ -24,10 +24,12 @@ def seen_at(second: float, found: list[Notable]) -> PastAlerts:
 def test_a_quiet_moment_says_how_many_how_often_and_how_long_ago() -> None:
     past = seen_at(28 * 20 + 12, alerts(*(20 * (number + 1) for number in range(28))))
     wide, narrow = (quiet_text(past, "g_cache_lock", _BEGIN, width) for width in (120, 80))
-    assert narrow == " Quiet now. 28 long waits, one about every 20 s, the last 12 s ago: {"
-    assert wide == f"{narrow.removesuffix(': {')} for g_cache_lock: {{"
-    assert quiet_text(past, "", _BEGIN, 50) == " Quiet now. 28 long waits, the last 12 s ago: {"
-    assert quiet_text(past, "", _BEGIN, 9) == " Quiet now. 28 long waits: {"
+    assert narrow == " Quiet now. 28 long waits, one about every 20 s, the last 12 s ago (key {)"
+    assert wide == f"{narrow.removesuffix(' (key {)')} for g_cache_lock (key {{)"
+    assert (
+        quiet_text(past, "", _BEGIN, 55) == " Quiet now. 28 long waits, the last 12 s ago (key {)"
+    )
+    assert quiet_text(past, "", _BEGIN, 9) == " Quiet now. 28 long waits (key {)"
 
 
 @pytest.mark.parametrize("gap", [1, 59, 61, 700, 3599, 7200])
@@ -41,12 +43,12 @@ def test_the_whole_text_fits_eighty_columns(gap: int) -> None:
 
 def test_one_alert_is_not_the_last_of_several() -> None:
     text = quiet_text(seen_at(73, alerts(61)), "", _BEGIN, 80)
-    assert text == " Quiet now. 1 long wait, 12 s ago: {"
+    assert text == " Quiet now. 1 long wait, 12 s ago (key {)"
 
 
 def test_two_alerts_have_no_rhythm() -> None:
     text = quiet_text(seen_at(100, alerts(20, 40)), "", _BEGIN, 80)
-    assert text == " Quiet now. 2 long waits, the last 1 min 00 s ago: {"
+    assert text == " Quiet now. 2 long waits, the last 1 min 00 s ago (key {)"
 
 
 @pytest.mark.parametrize(
@@ -63,10 +65,12 @@ def test_one_long_pause_does_not_hide_the_rhythm() -> None:
 def test_a_moment_before_all_alerts_leads_to_the_next() -> None:
     found = alerts(30, 50)
     assert quiet_text(seen_at(18, found), "", _BEGIN, 80) == (
-        " Quiet now. 2 long waits to come, the first in 12 s: }"
+        " Quiet now. 2 long waits to come, the first in 12 s (key })"
     )
-    assert quiet_text(seen_at(18, found[:1]), "", _BEGIN, 80).endswith("wait to come, in 12 s: }")
-    assert "1 long wait, 5 s ago: {" in quiet_text(seen_at(35, found), "", _BEGIN, 80)
+    assert quiet_text(seen_at(18, found[:1]), "", _BEGIN, 80).endswith(
+        "wait to come, in 12 s (key })"
+    )
+    assert "1 long wait, 5 s ago (key {)" in quiet_text(seen_at(35, found), "", _BEGIN, 80)
 
 
 def test_alerts_of_both_kinds_are_alerts() -> None:

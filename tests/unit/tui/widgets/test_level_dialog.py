@@ -16,9 +16,9 @@ from locktop.tui.themes import shipped_names
 async def test_the_level_is_in_the_first_line_on_every_size() -> None:
     for size in [(80, 24), (200, 60)]:
         async with opened(size=size) as screen:
-            assert "  records waits: L  " in screen.status
+            assert "  records waits (key L)  " in screen.status
             await screen.show(replace(scenarios.normal(), level="all", lost_events=12345))
-            assert "  records all: L  " in screen.status
+            assert "  records all (key L)  " in screen.status
 
 
 async def test_the_dialog_offers_every_level() -> None:

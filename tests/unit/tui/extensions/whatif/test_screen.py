@@ -17,6 +17,7 @@ from support.driven import Screen, settle
 from support.eventually import PATIENCE_S
 from support.feed import text_of
 from textual.pilot import Pilot
+from unit.builders import scenarios
 from unit.builders.predicted import FOUND, LOCK, SNAPSHOT
 from unit.builders.time_lines import FixedPast, at, relay
 
@@ -109,6 +110,19 @@ async def test_the_unit_is_named(unit: ThroughputUnit, said: str) -> None:
     async with opened(SNAPSHOT) as screen:
         await predicted(screen, replace(FOUND, unit=unit))
         assert said in screen.text
+
+
+async def test_a_deadlock_is_refused_before_the_recording() -> None:
+    stuck = scenarios.deadlock()
+    still = tuple(
+        replace(lock, rates=replace(lock.rates, acquisitions=0.0)) for lock in stuck.locks
+    )
+    async with opened(replace(stuck, locks=still)) as screen:
+        await screen.keys("U")
+        assert "No prediction: nothing goes on at the locks" in " ".join(screen.text.split())
+        assert "Enter records" not in screen.text
+        await screen.keys("enter")
+        assert screen.feed.source.calls == 0
 
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 60)])
