@@ -29,6 +29,7 @@ _MUTEX = struct.Struct("=IIIIi4xQQ")
 # readers, writers, two futexes, two of padding, writer, shared, elision and padding, flags.
 _RWLOCK = struct.Struct("=IIIIIIIIb7xQI4x")
 _WRPHASE, _WRLOCKED, _RWAITING, _READER_SHIFT = 1, 2, 4, 3  # of __readers: pthread_rwlock_common.c
+_FLAGS = (1 << _READER_SHIFT) - 1
 _USED = 2  # PTHREAD_RWLOCK_FUTEX_USED
 _FUTEXES = frozenset(range(4))  # values of the two futexes
 # value, waiters, private, padding.
@@ -285,7 +286,11 @@ def _rwlock_at(
             kind=Kind.RWLOCK, address=address, owner=owner, writes=writes, shared=bool(shared)
         )
     # A writer waits for the readers; others wait for the writer or behind it.
-    if phase == _WRLOCKED and 0 < count <= _MAX_WAITERS and (word_offset or readers == wait.value):
+    # Since a reader went to sleep at the number of readers, some of them may have left.
+    is_word = word_offset or (
+        readers & _FLAGS == wait.value & _FLAGS and count <= wait.value >> _READER_SHIFT
+    )
+    if phase == _WRLOCKED and 0 < count <= _MAX_WAITERS and is_word:
         return SyncObject(
             kind=Kind.RWLOCK,
             address=address,

@@ -9,7 +9,7 @@ from support.eventually import until
 from support.targets import StartTarget, Target
 
 from locktop.collector.extensions.stacks import groups, text_report
-from locktop.collector.model import Lock, Snapshot
+from locktop.collector.model import Kind, Lock, Snapshot
 from locktop.collector.render import check_report
 from locktop.collector.render.text.report import render
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
@@ -86,6 +86,22 @@ def test_a_sleeping_reader_is_not_idle_while_a_writer_waits(
     (main,) = [thread for thread in index.threads.values() if thread.tid == target.pid]
     assert index.is_idle(main)
     assert " asleep" in render(snapshots[-1]).split("LOCKS")[0]
+
+
+def test_readers_behind_a_writer_wait_for_the_lock_after_a_reader_has_left(
+    start_unprepared: StartTarget,
+) -> None:
+    """The value of their word has changed, so they waited for an unknown object, as if for work."""
+    target = start_unprepared("readers_queue_behind_writer")
+    target.expect("ready")
+    with closing(attach(target.pid)) as source:
+        snapshot = source.scan()
+    waits = [thread.waiting_for for thread in snapshot.threads if thread.name == "reader"]
+    assert [(wait.kind, wait.shared, wait.idle) for wait in waits if wait is not None] == [
+        (Kind.RWLOCK, True, False)
+    ] * 3
+    (lock,) = snapshot.locks
+    assert (lock.readers, len(lock.waiters)) == (1, 4)
 
 
 def test_stacks_name_the_number_of_readers(start_unprepared: StartTarget) -> None:
