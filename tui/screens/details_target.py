@@ -21,7 +21,7 @@ from locktop.tui.views.lock_order_details import has_lock_orders, lock_order_det
 from locktop.tui.views.styled_line import Line, make_line
 from locktop.tui.views.subject_graphs import LastMinutes
 
-_GONE, _NOT_YET = " It is no longer there.", " It was not there at this moment."
+_GONE = " It is not there at this moment."
 _OTHER_GROUP = " The row of before is not there at this moment. Most of it is here:"
 
 
@@ -221,7 +221,7 @@ class DetailsTarget:
         drawn = self._content(index, self._target, minutes)
         drawn = drawn or self._content_of_members(index, self._target, minutes)
         if drawn is None:
-            drawn = "", (make_line((_GONE if self.is_live else _NOT_YET, "dim")),)
+            drawn = "", (make_line((_GONE, "dim")),)
         if not self._walked:
             return drawn
         steps = len(self._walked)

@@ -86,5 +86,5 @@ async def test_threads_that_do_other_things_show_what_most_of_them_do() -> None:
             replace(thread, waiting_for=None, state=ThreadState.OTHER) for thread in made.threads
         )
         await screen.show(replace(made, threads=threads))
-        assert "It is no longer there" not in screen.text
+        assert "It is not there at this moment" not in screen.text
         assert "The row of before is not there at this moment" in screen.text

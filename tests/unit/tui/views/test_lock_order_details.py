@@ -130,7 +130,7 @@ async def test_potential_deadlocks_leave_the_screen_with_the_snapshot() -> None:
     async with opened(scenarios.orders()) as screen:
         await screen.keys("d")
         await screen.show(scenarios.normal())
-        await screen.says("It is no longer there.")
+        await screen.says("It is not there at this moment.")
         assert "potential:" not in screen.status
 
 
