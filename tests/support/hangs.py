@@ -35,7 +35,8 @@ HANGS = [
     Hang(
         "python_gil_and_state_lock", 1,
         ("loader -> renderer|renderer -> loader", "held by renderer", "g_state_lock", "log_line"),
-        ("DEADLOCK for", "renderer wants g_state_lock of loader", "of renderer"),
+        ("DEADLOCK for", "renderer (wants g_state_lock of|waits for g_state_lock, held by) loader",
+         "(of|held by) renderer"),
     ),
     Hang(
         "loader_lock_and_registry", 1,

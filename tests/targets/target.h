@@ -51,7 +51,7 @@ static KEPT int is_asleep(int tid)
 }
 
 /* True if a thread of this process sleeps in a futex call for a word of this object. */
-static KEPT int waits_for(int tid, const void *object, size_t size)
+static KEPT int sleeps_at(int tid, const void *object, size_t size)
 {
     char path[64];
     long number = -1;

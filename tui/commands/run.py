@@ -25,7 +25,6 @@ from locktop.tui.commands.options import (
 )
 from locktop.tui.commands.record import add_limits
 from locktop.tui.exit_status import EXIT_SCREEN_FAULT
-from locktop.tui.views.cells import plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -164,6 +163,8 @@ def _starting(command: Sequence[str]) -> Iterator[Callable[[], None]]:
     Yields:
         a function that draws the seconds.
     """
+    from locktop.tui.views.cells import plain
+
     name = next((part for part in command if part != "--"), "")
     began, drawn = time.monotonic(), ""
 
@@ -238,6 +239,7 @@ def report_end(started: LaunchedProgram, failure: LocktopError | None) -> int:
     ``failure``: why the program could not be watched.
     """
     from locktop.collector.sources.launched_program import EndedEarlyError
+    from locktop.tui.views.cells import plain
 
     lines = started.messages() if failure is None else [str(failure), *started.output_messages()]
     with contextlib.suppress(OSError):  # the terminal may be lost

@@ -29,9 +29,17 @@ from locktop.collector.render.words import (
 from locktop.collector.render.words.lock_kind import kind_word, signal_word
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.collector.render.words.source_location import short_location
-from locktop.collector.render.words.units import DURATION_WIDTH, lasting
+from locktop.collector.render.words.units import DURATION_WIDTH
 from locktop.tui.extension import screen_extensions
-from locktop.tui.views.cells import count, duration, exact, held_text, percent, waited_text
+from locktop.tui.views.cells import (
+    count,
+    duration,
+    exact,
+    held_text,
+    lasting,
+    percent,
+    waited_text,
+)
 from locktop.tui.views.detail_parts import (
     blank,
     heading,

@@ -62,7 +62,7 @@ REASONS = {
     ),
     WhatIfRefusal.UNRECORDED: (
         "threads wait for a futex that is a lock, such as a Rust Mutex; a thread that takes a"
-        " free one makes no system call, so locktop has no records of these holds to replay"
+        " free one makes no system call, so no records of these holds are there to replay"
     ),
 }
 #: The way to the reason that threads are stuck: for a command, and on the screen.

@@ -52,7 +52,7 @@ class GilHolders:
         self._pid = pid
         self._tasks = tasks
         self._reader = reader
-        self._kept: dict[int, _KeptGil] = {}  # by address of the condition
+        self._kept: dict[int, _KeptGil] = {}  # by address of the lock
         self._conditions: set[int] = set()  # addresses of locks that are GILs
 
     def find_deadlocks(self, draft: Draft, may_wait: bool) -> bool:
@@ -65,24 +65,24 @@ class GilHolders:
         Returns:
             Whether a wait has a holder now.
         """
-        waiters = self._waiters(draft)
-        has_holder = self.annotate(draft, waiters, may_wait)
+        with_stacks = gil_waiters(draft)
+        has_holder = self.annotate(draft, with_stacks | self._other_waiters(draft), may_wait)
         if self._conditions:
             draft.locks = tuple([
                 replace(lock, name=NAME) if lock.address in self._conditions else lock
                 for lock in draft.locks
             ])  # fmt: skip
-        cycles = interpreter_deadlocks.find(draft, waiters)
+        # A deadlock needs the functions: a later scan has them.
+        cycles = interpreter_deadlocks.find(draft, with_stacks)
         confirmed = [self.confirm(draft, cycle) for cycle in cycles]
         draft.deadlocks = (*draft.deadlocks, *filter(None, confirmed))
         return has_holder
 
-    def _waiters(self, draft: Draft) -> dict[int, int]:
-        """Return by tid the address of the condition at which a thread waits for the GIL.
+    def _other_waiters(self, draft: Draft) -> dict[int, int]:
+        """Return by tid the address at which a thread waits for the GIL, if its stack is not known.
 
         Such a thread is awake every 5 ms, so its stack often cannot be read. Then the memory tells.
         """
-        waiters = gil_waiters(draft)
         addresses = {lock.id: lock.address for lock in draft.locks}
         others = {
             thread.tid: addresses[wait.lock]
@@ -90,14 +90,12 @@ class GilHolders:
             if (wait := thread.waiting_for) is not None
             and wait.kind in INTERPRETER_LOCK_KINDS
             and wait.lock in addresses
-            and thread.tid not in waiters
+            and not wait.stack
         }
         for address in list(dict.fromkeys(others.values()))[:_MAX_CONDITIONS]:
             if address not in self._conditions:
                 self._reading(address)
-        return waiters | {
-            tid: address for tid, address in others.items() if address in self._conditions
-        }
+        return {tid: address for tid, address in others.items() if address in self._conditions}
 
     def _reading(self, address: int) -> GilReading | None:
         """Return the GIL at an address; None if no thread has it, or it is no GIL."""
@@ -120,7 +118,6 @@ class GilHolders:
             Whether a thread keeps the GIL from others.
         """
         if not waiters:
-            self._kept = {}
             return False
         self._read(waiters)
         if may_wait and any(self._age_s(kept) < _MIN_KEPT_S for kept in self._kept.values()):
@@ -129,7 +126,7 @@ class GilHolders:
         kept = {
             tid: kept
             for kept in self._kept.values()
-            for tid in kept.waiters
+            for tid in kept.waiters.keys() & waiters.keys()
             if self._age_s(kept) >= _MIN_KEPT_S and tid != kept.reading.holder
         }
         if kept:
@@ -141,23 +138,17 @@ class GilHolders:
 
     def _read(self, waiters: Mapping[int, int]) -> None:
         """Read each GIL; forget those that another thread has had since the reading before."""
-        before, self._kept = self._kept, {}
         now = time.monotonic()
-        readings = {address: self._reading(address) for address in set(waiters.values())}
-        for tid, address in waiters.items():
-            reading = readings[address]
+        for address in set(waiters.values()):
+            reading = self._reading(address)
             if reading is None:
-                continue
-            kept = self._kept.get(reading.condition)
-            if kept is None:
-                kept = before.get(reading.condition)
-                if kept is None or kept.reading != reading:
-                    kept = _KeptGil(reading, now, {})
-                kept.waiters = {
-                    tid: since_s for tid, since_s in kept.waiters.items() if tid in waiters
-                }
-                self._kept[reading.condition] = kept
-            kept.waiters.setdefault(tid, now)
+                self._kept.pop(address, None)
+            elif address not in self._kept or self._kept[address].reading != reading:
+                self._kept[address] = _KeptGil(reading, now, {})
+        # A waiter may be awake at a reading. It goes on only with the GIL, so it waits throughout.
+        for tid, address in waiters.items():
+            if address in self._kept:
+                self._kept[address].waiters.setdefault(tid, now)
 
     # ---- deadlocks ----
 

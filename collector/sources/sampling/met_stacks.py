@@ -58,7 +58,9 @@ class MetStacks:
             draft: with classified waits.
             frames: returns the frames of a stack by its id; () if they are no longer known.
         """
-        self._add(draft.threads, {lock.id: lock for lock in draft.locks})
+        locks = {lock.id: lock for lock in draft.locks}
+        self._locks = {id_: sums for id_, sums in self._locks.items() if id_ in locks}
+        self._add(draft.threads, locks)
         missing = {stack for sums in self._locks.values() for stack in sums.stacks}
         past = {stack: frames(stack) for stack in sorted(missing - draft.stacks.keys())}
         draft.stacks = {**draft.stacks, **{id_: stack for id_, stack in past.items() if stack}}

@@ -54,6 +54,14 @@ def test_a_thread_that_keeps_the_gil_is_named(python: str, prepared: bool) -> No
                 if holders == [(keeper,)] * 2:
                     break
                 assert time.monotonic() < deadline, holders
+            # A waiter that is awake at a scan has waited before, too.
+            named_s = time.monotonic()
+            for _ in range(20):
+                began_s = time.monotonic()
+                for thread in source.scan().threads:
+                    wait = thread.waiting_for
+                    if wait is not None and wait.holders:
+                        assert wait.duration_s >= began_s - named_s
         (lock,) = [lock for lock in snapshot.locks if lock.holders]
         assert lock.holders == (keeper,)
         assert lock.name == "GIL of Python"

@@ -51,8 +51,8 @@ static void *want(void *argument)
 /* A new thread may sleep elsewhere before it waits. */
 static int wants_lock(int tid)
 {
-    return uses_mutex ? waits_for(tid, &g_ledger_lock, sizeof g_ledger_lock)
-                      : waits_for(tid, &g_ledger_unit, sizeof g_ledger_unit);
+    return uses_mutex ? sleeps_at(tid, &g_ledger_lock, sizeof g_ledger_lock)
+                      : sleeps_at(tid, &g_ledger_unit, sizeof g_ledger_unit);
 }
 
 static void await_wanters(void)
