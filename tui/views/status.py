@@ -131,7 +131,7 @@ def _process(snapshot: Snapshot) -> list[_Part]:
         _Part((f" {process.comm}", "strong"), 0),
         _Part((f" {process.pid}", "text"), 1),
         _Part((f"  {counted(alive, 'thread')}", "text"), 2),
-        _Part((f", {waiting} waiting" if waiting else "", "waiting"), 4),
+        _Part((f", {waiting} waiting" if waiting else "", "waiting"), 6),
         *(
             _Part((f"  {pattern.name.words} (key ?)", "waiting"), 5)
             for pattern in _process_patterns(snapshot)
@@ -151,7 +151,7 @@ def _screen(snapshot: Snapshot, pace: Pace, width: int, alerts: int) -> list[_Pa
     """The parts at the right."""
     parts: list[_Part] = []
     if alerts:
-        parts.append(_Part((f"{counted(alerts, 'alert')} (key {{)  ", "waiting"), 6))
+        parts.append(_Part((f"{counted(alerts, 'alert')} (key {{)  ", "waiting"), 4))
     if snapshot.session_s is not None:
         parts.append(_Part((f"session {clock(snapshot.session_s)}  ", "waiting"), 7))
     potential = len(lock_order.not_there(snapshot))

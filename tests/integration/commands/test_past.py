@@ -216,7 +216,7 @@ def test_a_calm_moment_says_what_was_before(
     target.expect("ready")
     said = re.compile(
         r" Quiet now\. 3 long waits(, one about every [\d mins]+)?, the last [\d mins]+ ago"
-        r"( for g_cache_lock)?: \{"
+        r"( for g_cache_lock)? \(key \{\)"
     )
     with Screen(need("tmux"), "-p", target.pid, width=80, height=24) as screen:
         screen.until(lambda text: "2/s" in text, "the first snapshot")

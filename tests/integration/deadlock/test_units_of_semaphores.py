@@ -64,7 +64,7 @@ def test_threads_that_kept_a_unit_are_known_and_those_that_ended_too(
             lambda text: "not given back: keeper-0, keeper-1" in joined(text), "the takers"
         )
         screen.press("4")
-        screen.until(lambda text: f"now {says}" in text, "the blocking tree")
+        screen.until(lambda text: f"{says} (semaphore_units_kept.c:" in text, "the blocking tree")
         screen.press("q")
 
 
