@@ -150,7 +150,8 @@ class GilHolders:
                 self._kept.pop(address, None)
             elif address not in self._kept or self._kept[address].reading != reading:
                 self._kept[address] = _KeptGil(reading, now, {})
-        # A waiter may be awake at a reading. It goes on only with the GIL, so it waits throughout.
+        # A waiter may be awake at a reading. Without the GIL the waiter does not go on: it has
+        # waited throughout.
         for tid, address in waiters.items():
             if address in self._kept:
                 self._kept[address].waiters.setdefault(tid, now)
