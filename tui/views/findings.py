@@ -54,7 +54,7 @@ def thread_findings(index: SnapshotIndex, thread: Thread) -> Iterator[Line]:
         if tid in pattern.tids or pattern.lock in locks
     ]
     for pattern in patterns:
-        name = f" of {index.lock_name(pattern.lock)}" if pattern.lock else ""
+        name = f" at {index.lock_name(pattern.lock)}" if pattern.lock else ""
         yield from _pattern(pattern, name)
     if stuck or patterns:
         return

@@ -33,6 +33,7 @@ from locktop.collector.render.words.units import DURATION_WIDTH
 from locktop.tui.extension import screen_extensions
 from locktop.tui.views.cells import (
     count,
+    counted,
     duration,
     exact,
     held_text,
@@ -413,7 +414,7 @@ def _estimator(lock: LockRow) -> Iterator[Line]:
     yield labelled(
         "waited",
         f"{duration(lock.wait_s)}{error} while locktop watched{longest}",
-        (f"  {exact(lock.contended)} waits in samples", "dim"),
+        (f"  {counted(lock.contended, 'wait')} in samples", "dim"),
     )
     yield labelled("a second", f"{duration(lock.rates.wait)} waited")
 

@@ -89,7 +89,7 @@ def _health(index: SnapshotIndex, room: Room) -> Iterator[Line]:
             f", {_who(idle, 'only ')} for work",
         )
     for pattern in snapshot.patterns[:_MAX_ROWS]:
-        name = f" of {index.lock_name(pattern.lock)}" if pattern.lock else ""
+        name = f" at {index.lock_name(pattern.lock)}" if pattern.lock else ""
         line = labelled("pattern", (pattern.name.words, "waiting"), name, f": {pattern.evidence}")
         yield line if room.height >= _MIN_ROOM else cut(line, room.width)
 

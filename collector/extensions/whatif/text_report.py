@@ -156,7 +156,8 @@ def _pressure(what_if: WhatIf, names: dict[int, str], width: int) -> Iterator[st
         if max(share.wait_share, share.path_share) > _LEAST_SHARE
     ]
     for share in listed[:_MAX_LOCKS]:
-        name = names.get(share.lock, f"lock {share.lock}")[-room:]
+        name = names.get(share.lock, f"lock {share.lock}")
+        name = name if len(name) <= room else f"…{name[1 - room :]}"
         phases = f"{sparkline(share.wait_shares):{phases_width}}"
         yield (
             f"{name:{room}}  {units.percent(share.wait_share):>{len(_WAITS)}}  {phases}"

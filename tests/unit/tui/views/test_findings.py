@@ -50,7 +50,7 @@ def test_a_pattern_comes_before_the_holder_the_waiters_and_the_figures() -> None
     assert lines[1:3] == [" Long hold: held for 1.31 s", " advice    Make the call earlier."]
     assert ", at journal_flush " in lines[3], "where the holder is now"
     assert next(line for line in lines if line.startswith(" acquired")) in lines[5:]
-    assert of_thread(snapshot, 4716)[1] == " Long hold of g_table_lock: held for 1.31 s"
+    assert of_thread(snapshot, 4716)[1] == " Long hold at g_table_lock: held for 1.31 s"
     assert not any("Long hold" in line for line in of_lock(snapshot, 1)), "of another lock"
 
 
