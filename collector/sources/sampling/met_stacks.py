@@ -26,7 +26,6 @@ class _StackSum(Struct):
 
     count: int = 0
     wait_s: float = 0.0
-    idle: bool = False
 
 
 class _LockSums(Struct):
@@ -55,7 +54,7 @@ class MetStacks:
         """Give the locks the stacks of all waits that scans met.
 
         Args:
-            draft: with classified waits.
+            draft: The waits of the locks need not be classified yet.
             frames: returns the frames of a stack by its id; () if they are no longer known.
         """
         locks = {lock.id: lock for lock in draft.locks}
@@ -86,7 +85,6 @@ class MetStacks:
             self._met[thread.tid, wait.seq] = met
             _move(met, wait.stack)
             if met.stack:
-                met.sums.stacks[met.stack].idle = wait.idle
                 waits_of.setdefault(wait.lock, []).append(met)
         for lock_id, waits in waits_of.items():
             sums, wait_s = self._locks[lock_id], locks[lock_id].wait_s
@@ -117,7 +115,7 @@ def _move(met: _MetWait, stack: int) -> None:
 def _lock_with_stacks(lock: Lock, sums: _LockSums, stacks: Container[int]) -> Lock:
     """Return the lock with those of its stacks that the snapshot has, the longest wait first."""
     entries = [
-        WaitStack(stack=stack, count=total.count, wait_s=max(0.0, total.wait_s), idle=total.idle)
+        WaitStack(stack=stack, count=total.count, wait_s=max(0.0, total.wait_s))
         for stack, total in sums.stacks.items()
         if stack in stacks
     ]

@@ -285,9 +285,9 @@ class SamplingScan(Scan):
             self.draft.locks = builder.add_stacks(self.draft.locks, self.draft.threads)
 
     def classify_waits(self) -> None:
-        """Decide which waits are idle; then give the locks the stacks of waits that are over."""
-        super().classify_waits()
+        """Decide which waits are idle, also of those that are over, by their stacks."""
         self._session.met_stacks.annotate(self.draft, self.frames)
+        super().classify_waits()
 
     def wait_keys(self) -> WaitKeys:
         return merged_wait_keys(self.watched.followed_thread.sleeps, self._session.wait_keys())

@@ -64,3 +64,27 @@ def test_two_waits_with_one_stack_add_up(waiting: tuple[Source, Target]) -> None
     assert waited.wait_s == pytest.approx(lock.wait_s)
     target.go_on("")
     target.line()
+
+
+def test_waits_for_a_lock_that_are_over_are_not_idle(
+    start_unprepared: StartTarget, need: Callable[[str], object]
+) -> None:
+    """The words of a Rust Mutex say nothing: only the functions of a wait do."""
+    need("rustc")
+    target = start_unprepared("rust_wakers", "awaited")
+    with closing(attach(target.pid)) as source:
+        source.scan(resolve=True)
+        target.go_on("")
+        locks: list[Lock] = []
+
+        def is_met() -> bool:
+            snapshot = source.scan(resolve=True)
+            locks[:] = [lock for lock in snapshot.locks if lock.type == "Rust Mutex"]
+            return any(lock.wait_stacks and not lock.waiters for lock in locks)
+
+        until(is_met, "a wait that is over")
+        over = next(lock for lock in locks if lock.wait_stacks and not lock.waiters)
+        with_stacks_s = sum(entry.wait_s for entry in over.wait_stacks)
+        assert with_stacks_s > 0.0
+        assert over.idle_s <= over.wait_s - with_stacks_s + 1e-6
+        assert not over.idle
