@@ -54,6 +54,7 @@ LIBRARIES = (
     Library("semaphore"),
     Library("glib", "libglib2.0-dev", "/usr/include/glib-2.0/glib.h",
             ("-I/usr/include/glib-2.0", f"-I{_LIBRARIES}/glib-2.0/include", "-lglib-2.0")),
+    Library("tbb", "libtbb-dev", "/usr/include/oneapi/tbb/mutex.h", ("-ltbb",)),
     Library("openmp", flags=("-fopenmp",)),
     Library("futex"),
 )  # fmt: skip

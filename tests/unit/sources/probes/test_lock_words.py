@@ -12,7 +12,7 @@ from locktop.collector.sources.probes.lock_words import may_be_lock, words_of
 from locktop.collector.symbols.unwind.first_use import SoughtLock
 
 WORD, LOCK, QUEUE, STACK_OBJECT = 0x7F0000001020, 0x7F0000005008, 0x7F0000009000, 0x7F000000A000
-PARKING_LOT, ABSEIL = "parking_lot waiter", "absl::Mutex waiter"
+PARKING_LOT, ABSEIL, TBB = "parking_lot waiter", "absl::Mutex waiter", "TBB mutex waiter"
 OF_MUTEX = (frame("parking_lot::raw_mutex::RawMutex::lock_slow", "raw_mutex.rs", 1),)
 OF_RWLOCK = (frame("parking_lot::raw_rwlock::RawRwLock::lock_shared_slow", "raw_rwlock.rs", 1),)
 
@@ -132,6 +132,27 @@ def test_two_mutexes_of_abseil_are_no_answer() -> None:
     memory = {STACK_OBJECT: QUEUE | 0x0C, LOCK: QUEUE | 0x04, **queue(QUEUE, own)}
     found = words(ABSEIL, memory, stack=on_stack(LOCK, STACK_OBJECT))
     assert found.addresses == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("context", "is_in_list", "state", "is_lock"),
+    [
+        (0, 0x101, 1, True),
+        (1, 0x101, 6, True),  # a reader of an rw_mutex waits for a reader and a writer
+        (1, 0x100, 6, False),  # it is woken
+        (0, 0x101, 0, False),  # the lock is free
+        (LOCK, 0x101, 1, False),
+    ],
+)
+def test_the_node_of_a_waiter_of_tbb_has_its_lock(
+    context: int, is_in_list: int, state: int, is_lock: bool
+) -> None:
+    memory = {WORD - 24: LOCK, WORD - 16: context, WORD - 8: is_in_list, LOCK: state}
+    assert words(TBB, memory).addresses == ({LOCK} if is_lock else frozenset())
+
+
+def test_a_node_of_tbb_that_cannot_be_read_is_no_answer() -> None:
+    assert words(TBB, {WORD - 24: LOCK}).addresses == frozenset()
 
 
 @pytest.mark.parametrize(
