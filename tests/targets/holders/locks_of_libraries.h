@@ -1,7 +1,7 @@
 /* One lock for each library: Lock, its operations take() and give(), and its own scoped Guard.
  *
- * -DLOCKS_OF_ABSL, _QT, _TBB, _SEMAPHORE, _GLIB, _OPENMP, or _FUTEX: a mutex of the program's own,
- * as in "Futexes Are Tricky" by Ulrich Drepper.
+ * -DLOCKS_OF_ABSL, _QT, _TBB, _TBB_RW, _SEMAPHORE, _GLIB, _OPENMP, or _FUTEX: a mutex of the
+ * program's own, as in "Futexes Are Tricky" by Ulrich Drepper.
  */
 #ifndef LOCKS_OF_LIBRARIES_H
 #define LOCKS_OF_LIBRARIES_H
@@ -36,11 +36,16 @@ inline void give(Lock &lock)
 }
 using Guard = QMutexLocker;
 
-#elif defined LOCKS_OF_TBB
+#elif defined LOCKS_OF_TBB || defined LOCKS_OF_TBB_RW
 
 #include <oneapi/tbb/mutex.h>
+#include <oneapi/tbb/rw_mutex.h>
 
+#ifdef LOCKS_OF_TBB
 using Lock = tbb::mutex;
+#else
+using Lock = tbb::rw_mutex;
+#endif
 inline void take(Lock &lock)
 {
     lock.lock();
