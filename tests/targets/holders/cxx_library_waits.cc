@@ -1,7 +1,7 @@
 /* Waits for locks of TBB and Boost, and idle waits that look like them: cxx_library_waits.
  *
- * Says {"lock": [tids], "work": [tids]} when all of these threads sleep, and ends with its stdin. A
- * worker of TBB's pool may be awake still.
+ * Says {"lock": {tid: tid of the holder}, "work": [tids]} when these threads sleep, and ends with
+ * its stdin. A worker of TBB's pool may be awake still.
  */
 #include <atomic>
 #include <boost/thread/condition_variable.hpp>
@@ -20,15 +20,14 @@
 #include <sys/syscall.h>
 #include <thread>
 #include <unistd.h>
-#include <vector>
 
 namespace
 {
 
 tbb::mutex tbb_mutex;
-tbb::rw_mutex read_by_main, written_by_main;
+tbb::rw_mutex tbb_read, tbb_written;
 boost::mutex boost_mutex;
-boost::shared_mutex shared_by_main, kept_by_main;
+boost::shared_mutex boost_read, boost_written;
 boost::condition_variable condition;
 boost::mutex of_condition;
 tbb::concurrent_bounded_queue<int> jobs;
@@ -39,8 +38,8 @@ void nap()
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
-// Starts a thread; returns its tid when it sleeps at a futex.
-template <typename Function> long sleeper(Function run)
+// Starts a thread; returns its tid when it sleeps in a call.
+template <typename Function> long sleeper(const char *call, Function run)
 {
     std::atomic<long> tid{0};
     std::thread([&tid, run] {
@@ -49,12 +48,43 @@ template <typename Function> long sleeper(Function run)
     }).detach();
     while (!tid)
         nap();
-    std::string call;
-    while (call.rfind("202 ", 0) != 0) {
+    std::string now;
+    while (now.rfind(call, 0) != 0) {
         nap();
-        std::getline(std::ifstream("/proc/self/task/" + std::to_string(tid) + "/syscall"), call);
+        std::getline(std::ifstream("/proc/self/task/" + std::to_string(tid) + "/syscall"), now);
     }
     return tid;
+}
+
+template <typename Function> long waiter(Function run)
+{
+    return sleeper("202 ", run); // futex
+}
+
+__attribute__((noinline)) void sleep_for_ever()
+{
+    int ends[2];
+    char byte;
+    if (pipe(ends) || read(ends[0], &byte, 1))
+        std::abort();
+}
+
+template <typename Lock> long holder(Lock &lock)
+{
+    return sleeper("0 ", [&lock] { // read
+        lock.lock();
+        sleep_for_ever();
+        lock.unlock();
+    });
+}
+
+template <typename Lock> long reader(Lock &lock)
+{
+    return sleeper("0 ", [&lock] {
+        lock.lock_shared();
+        sleep_for_ever();
+        lock.unlock_shared();
+    });
 }
 
 // Gives work to TBB's pool until a worker of it has some; returns the worker's tid.
@@ -73,47 +103,42 @@ long pool_worker()
     return worker;
 }
 
-void say(const char *name, const std::vector<long> &tids, const char *end)
+template <typename Lock> void say(Lock &lock, long tid_of_holder)
 {
-    std::printf("\"%s\": [", name);
-    for (size_t index = 0; index < tids.size(); index++)
-        std::printf("%s%ld", index ? ", " : "", tids[index]);
-    std::printf("]%s", end);
+    long tid = waiter([&lock] { lock.lock(); });
+    std::printf("\"%ld\": %ld, ", tid, tid_of_holder);
+}
+
+template <typename Lock> void say_reader(Lock &lock, long tid_of_holder, const char *end)
+{
+    long tid = waiter([&lock] { lock.lock_shared(); });
+    std::printf("\"%ld\": %ld%s", tid, tid_of_holder, end);
 }
 
 } // namespace
 
 int main()
 {
-    tbb_mutex.lock();
-    read_by_main.lock_shared();
-    written_by_main.lock();
-    boost_mutex.lock();
-    shared_by_main.lock_shared();
-    kept_by_main.lock();
-    std::vector<long> for_locks{
-        sleeper([] { tbb_mutex.lock(); }),
-        sleeper([] { read_by_main.lock(); }),
-        sleeper([] { written_by_main.lock_shared(); }),
-        sleeper([] { boost_mutex.lock(); }),
-        sleeper([] { shared_by_main.lock(); }),
-        sleeper([] { shared_by_main.lock_shared(); }),
-        sleeper([] { kept_by_main.lock_shared(); }),
-    };
-    std::vector<long> for_work{
-        sleeper([] {
-            boost::unique_lock<boost::mutex> lock(of_condition);
-            condition.wait(lock, [] { return is_ready.load(); });
-        }),
-        sleeper([] {
-            int job;
-            jobs.pop(job);
-        }),
-        pool_worker(),
-    };
-    std::printf("{");
-    say("lock", for_locks, ", ");
-    say("work", for_work, "}\n");
+    std::printf("{\"lock\": {");
+    say(tbb_mutex, holder(tbb_mutex));
+    long tid = reader(tbb_read);
+    say(tbb_read, tid);
+    say_reader(tbb_read, tid, ", ");
+    say_reader(tbb_written, holder(tbb_written), ", ");
+    say(boost_mutex, holder(boost_mutex));
+    tid = reader(boost_read);
+    say(boost_read, tid);
+    say_reader(boost_read, tid, ", ");
+    say_reader(boost_written, holder(boost_written), "}, ");
+    long at_condition = waiter([] {
+        boost::unique_lock<boost::mutex> lock(of_condition);
+        condition.wait(lock, [] { return is_ready.load(); });
+    });
+    long at_queue = waiter([] {
+        int job;
+        jobs.pop(job);
+    });
+    std::printf("\"work\": [%ld, %ld, %ld]}\n", at_condition, at_queue, pool_worker());
     std::fflush(stdout);
     std::getchar();
     std::_Exit(0);

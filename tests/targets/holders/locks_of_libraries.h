@@ -1,6 +1,6 @@
 /* One lock for each library: Lock, its operations take() and give(), and its own scoped Guard.
  *
- * -DLOCKS_OF_ABSL, _QT, _TBB, _TBB_RW, _SEMAPHORE, _GLIB, _OPENMP, or _FUTEX: a mutex of the
+ * -DLOCKS_OF_ABSL, _QT, _TBB, _BOOST, _SEMAPHORE, _GLIB, _OPENMP, or _FUTEX: a mutex of the
  * program's own, as in "Futexes Are Tricky" by Ulrich Drepper.
  */
 #ifndef LOCKS_OF_LIBRARIES_H
@@ -36,16 +36,11 @@ inline void give(Lock &lock)
 }
 using Guard = QMutexLocker;
 
-#elif defined LOCKS_OF_TBB || defined LOCKS_OF_TBB_RW
+#elif defined LOCKS_OF_TBB
 
 #include <oneapi/tbb/mutex.h>
-#include <oneapi/tbb/rw_mutex.h>
 
-#ifdef LOCKS_OF_TBB
 using Lock = tbb::mutex;
-#else
-using Lock = tbb::rw_mutex;
-#endif
 inline void take(Lock &lock)
 {
     lock.lock();
@@ -64,7 +59,21 @@ class Guard : public Lock::scoped_lock
 
 #else
 
-#if defined LOCKS_OF_SEMAPHORE
+#if defined LOCKS_OF_BOOST
+
+#include <boost/thread/shared_mutex.hpp>
+
+using Lock = boost::shared_mutex;
+inline void take(Lock &lock)
+{
+    lock.lock();
+}
+inline void give(Lock &lock)
+{
+    lock.unlock();
+}
+
+#elif defined LOCKS_OF_SEMAPHORE
 
 #include <semaphore>
 

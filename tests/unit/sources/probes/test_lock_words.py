@@ -8,7 +8,7 @@ import pytest
 from unit.builders.records import frame
 
 from locktop.collector.model import Frame
-from locktop.collector.sources.probes.lock_words import may_be_lock, words_of
+from locktop.collector.sources.probes.lock_words import may_be_lock, shared_mutex_words, words_of
 from locktop.collector.symbols.unwind.first_use import SoughtLock
 
 WORD, LOCK, QUEUE, STACK_OBJECT = 0x7F0000001020, 0x7F0000005008, 0x7F0000009000, 0x7F000000A000
@@ -153,6 +153,36 @@ def test_the_node_of_a_waiter_of_tbb_has_its_lock(
 
 def test_a_node_of_tbb_that_cannot_be_read_is_no_answer() -> None:
     assert words(TBB, {WORD - 24: LOCK}).addresses == frozenset()
+
+
+def held_state(readers: int, writer: int = 0, upgrade: int = 0) -> int:
+    """Return the first word of a boost::shared_mutex."""
+    return readers | writer << 32 | upgrade << 40
+
+
+@pytest.mark.parametrize(
+    ("method", "distance", "state", "is_lock"),
+    [
+        ("lock_shared", 88, held_state(0, writer=1), True),
+        ("lock", 176, held_state(3), True),
+        ("try_lock_until<x>", 176, held_state(3, upgrade=1), True),
+        ("unlock_upgrade_and_lock", 264, held_state(1), True),
+        ("lock", 176, held_state(0), False),  # nobody holds it
+        ("lock", 176, held_state(1, writer=1), False),
+        ("lock", 176, held_state(0, writer=2), False),
+        ("state_data::can_lock", 176, held_state(1), False),
+    ],
+)
+def test_the_method_tells_where_a_shared_mutex_of_boost_is(
+    method: str, distance: int, state: int, is_lock: bool
+) -> None:
+    frames = (frame("boost::condition_variable::wait", "condition_variable.hpp", 1),
+              frame(f"boost::shared_mutex::{method}", "shared_mutex.hpp", 1))  # fmt: skip
+    mutex = WORD - distance
+    memory = Memory({mutex: state})
+    expected = {mutex, mutex + 4} if is_lock else set()
+    assert shared_mutex_words(WORD, frames, memory.read).addresses == expected
+    assert shared_mutex_words(WORD, frames[:1], memory.read).addresses == set()
 
 
 @pytest.mark.parametrize(
