@@ -97,7 +97,7 @@ used_as_lock           x     x      x    x      .         .       .    .    .   
 orderable              x     x      x    x      .         .       .    x    .     x
 owner_in_memory        x     x      .    .      .         .       .    .    .     .
 owner_unnamed          .     .      x    .      .         .       .    x    .     .
-holder_sought          .     x      .    .      .         .       .    .    x     .
+holder_sought          .     x      .    .      x         .       .    .    x     .
 owner_changes          x     x      .    .      .         .       .    x    x     .
 held_across_processes  x     x      .    .      .         .       .    .    .     .
 for_threads            .     .      .    .      .         x       x    x    .     .

@@ -40,6 +40,7 @@ class Library(Struct, frozen=True):
     header: str = ""
     flags: tuple[str, ...] = ()
     language: str = "cxx"
+    is_checked: bool = True  # ``locktop check`` reads the names by which its locks are known
 
 
 _LIBRARIES = "/usr/lib/x86_64-linux-gnu"
@@ -54,6 +55,9 @@ LIBRARIES = (
     Library("semaphore"),
     Library("glib", "libglib2.0-dev", "/usr/include/glib-2.0/glib.h",
             ("-I/usr/include/glib-2.0", f"-I{_LIBRARIES}/glib-2.0/include", "-lglib-2.0")),
+    Library("tbb", "libtbb-dev", "/usr/include/oneapi/tbb/mutex.h", ("-ltbb",)),
+    Library("boost", "libboost-thread-dev", "/usr/include/boost/thread/shared_mutex.hpp",
+            ("-lboost_thread",), is_checked=False),
     Library("openmp", flags=("-fopenmp",)),
     Library("futex"),
 )  # fmt: skip

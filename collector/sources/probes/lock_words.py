@@ -9,10 +9,15 @@ Most locks have the word that their waiters wait at. In some a thread waits else
   src/parking_lot.rs, parking_lot's src/raw_rwlock.rs).
 - A waiter of Abseil waits at a word of its own. While threads wait, the word of the mutex is the
   address of a waiter's PerThreadSynch with flags in the low byte (absl/synchronization/mutex.cc).
+- A waiter of a boost::shared_mutex waits at one of its conditions, behind its state
+  (boost/thread/pthread/shared_mutex.hpp).
+- A waiter of TBB waits at the semaphore of its ``sleep_node``. The ``address_context`` before it
+  has the address of the lock and, of an rw_mutex, 1 for a reader (oneTBB's concurrent_monitor.h).
 """
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Callable, Sequence
 
@@ -21,7 +26,7 @@ from locktop.collector.symbols.unwind.first_use import SoughtLock
 
 #: Types of idle.rules.
 RUST_MUTEX, RUST_RWLOCK = "Rust Mutex", "Rust RwLock"
-_PARKING_LOT, _ABSEIL = "parking_lot waiter", "absl::Mutex waiter"
+_PARKING_LOT, _ABSEIL, _TBB = "parking_lot waiter", "absl::Mutex waiter", "TBB mutex waiter"
 _SEMAPHORE = "std::counting_semaphore wait"
 _EITHER = frozenset({"", _SEMAPHORE, "std::atomic wait", "OpenMP"})
 _WRITER = "write_contended"
@@ -37,6 +42,23 @@ _IDENTITY_SIZE = 512  # at most, of a ThreadIdentity, which begins with a PerThr
 _MAX_QUEUE = 256
 #: kMuWriter and kMuReader
 _ABSEIL_HELD = 0x09
+#: Bytes from an address_context to the semaphore behind it. The context has the address of the
+#: lock, and 0 for a writer or 1 for a reader. The last byte tells whether the node is in a list.
+_TBB_BEFORE = 24
+_TBB_NODE = struct.Struct("=QQ?")
+#: The state of a boost::shared_mutex, where the object begins: the number of readers, and flags, of
+#: which the first tells of a writer.
+_BOOST_STATE = struct.Struct("=IBBB")
+_BOOST_WRITER = 4
+#: Bytes from there to the condition at which a method waits, by the method.
+_BOOST_CONDITIONS = {
+    **dict.fromkeys(("lock_shared", "timed_lock_shared", "try_lock_shared_until"), 88),
+    **dict.fromkeys(("lock_upgrade", "timed_lock_upgrade", "try_lock_upgrade_until"), 88),
+    **dict.fromkeys(("lock", "timed_lock", "try_lock_until"), 176),
+    "unlock_upgrade_and_lock": 264,
+}
+_BOOST_METHOD = re.compile(r"boost::shared_mutex::(\w+)")
+_MAX_READERS, _MAX_METHOD_FRAMES = 1 << 16, 8
 
 #: Reads up to so many bytes of the process at an address.
 Read = Callable[[int, int], bytes]
@@ -63,9 +85,38 @@ def words_of(
         return SoughtLock(_parking_lot_words(address, frames, read))
     if type_ == _ABSEIL:
         return SoughtLock(_abseil_words(address, stack, read), held_bits=_ABSEIL_HELD)
+    if type_ == _TBB:
+        return SoughtLock(_tbb_words(address, read))
     if type_ == RUST_RWLOCK and any(_WRITER in frame.function for frame in frames[:4]):
         return SoughtLock(frozenset({address - 4}))
     return SoughtLock(frozenset({address}), is_free_high=type_ == _SEMAPHORE)
+
+
+def shared_mutex_words(address: int, frames: Sequence[Frame], read: Read) -> SoughtLock:
+    """Return the words of the boost::shared_mutex that a condition belongs to; none of another.
+
+    Args:
+        address: the condition.
+        frames: the stack of a wait for it.
+        read: reads memory.
+    """
+    methods = (_BOOST_METHOD.match(frame.function) for frame in frames[:_MAX_METHOD_FRAMES])
+    method = next(filter(None, methods), None)
+    distance = _BOOST_CONDITIONS.get(method[1]) if method is not None else None
+    if distance is None or not _is_held_state(read(address - distance, _BOOST_STATE.size)):
+        return SoughtLock(frozenset())
+    mutex = address - distance
+    return SoughtLock(frozenset({mutex, mutex + _BOOST_WRITER}))
+
+
+def _is_held_state(data: bytes) -> bool:
+    """Return whether memory is the state of a boost::shared_mutex that is held."""
+    if len(data) < _BOOST_STATE.size:
+        return False
+    readers, writer, upgrade, blocked = _BOOST_STATE.unpack(data)
+    if max(writer, upgrade, blocked) > 1:
+        return False
+    return not readers if writer else 0 < readers < _MAX_READERS
 
 
 def _words(data: bytes) -> list[int]:
@@ -100,6 +151,16 @@ def _abseil_words(address: int, stack: bytes, read: Read) -> frozenset[int]:
         if _is_in_queue(address, _WORD.unpack(word)[0] & ~_ABSEIL_FLAGS, read):
             mutexes.add(candidate)
     return frozenset(mutexes) if len(mutexes) == 1 else frozenset()
+
+
+def _tbb_words(address: int, read: Read) -> frozenset[int]:
+    """Return the word of a lock that is held, by the node of a waiter in a list."""
+    node = read(address - _TBB_BEFORE, _TBB_NODE.size)
+    if len(node) < _TBB_NODE.size:
+        return frozenset()
+    lock, context, is_in_list = _TBB_NODE.unpack(node)
+    is_held = lock >= _LOW and any(read(lock, 1))
+    return frozenset({lock}) if is_held and context <= 1 and is_in_list else frozenset()
 
 
 def _is_in_queue(address: int, last: int, read: Read) -> bool:

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from locktop.collector.linux import futex, process_memory
 from locktop.collector.linux.threads import KernelThreads, ThreadMoment
-from locktop.collector.model import Draft, HolderEvidence, Lock, ProbableHolder, Thread
+from locktop.collector.model import Draft, HolderEvidence, Kind, Lock, ProbableHolder, Thread
 from locktop.collector.model.kinds import HOLDER_SOUGHT_KINDS
 from locktop.collector.sources.probes import lock_words
 from locktop.collector.sources.probes.native_stacks import NativeStacks
@@ -269,7 +269,10 @@ class _HolderSearch:
                 continue
             frames = self._draft.stacks.get(wait.stack, ())
             stack = process_memory.read(self._pid, moment.call.sp, _PAGE)
-            words = lock_words.words_of(lock.type, lock.address, frames, stack, self._read)
+            if lock.kind is Kind.COND:
+                words = lock_words.shared_mutex_words(lock.address, frames, self._read)
+            else:
+                words = lock_words.words_of(lock.type, lock.address, frames, stack, self._read)
             if seems_idle:
                 words = replace(words, needs_proof=True)
             if words.addresses:
@@ -409,7 +412,7 @@ def _wanted_locks(draft: Draft) -> dict[int, _WantedLock]:
         lock = locks.get(wait.lock)
         if lock is None or lock.holders or lock.holders_probable:
             continue
-        if wait.idle and not lock_words.may_be_lock(lock.type):
+        if wait.idle and (lock.kind is Kind.COND or not lock_words.may_be_lock(lock.type)):
             continue
         if wait.duration_s >= _MIN_WAIT_S and _is_own(thread):
             seen = not wait.idle, wait.duration_s

@@ -1,7 +1,7 @@
 /* One lock for each library: Lock, its operations take() and give(), and its own scoped Guard.
  *
- * -DLOCKS_OF_ABSL, _QT, _SEMAPHORE, _GLIB, _OPENMP, or _FUTEX: a mutex of the program's own, as in
- * "Futexes Are Tricky" by Ulrich Drepper.
+ * -DLOCKS_OF_ABSL, _QT, _TBB, _BOOST, _SEMAPHORE, _GLIB, _OPENMP, or _FUTEX: a mutex of the
+ * program's own, as in "Futexes Are Tricky" by Ulrich Drepper.
  */
 #ifndef LOCKS_OF_LIBRARIES_H
 #define LOCKS_OF_LIBRARIES_H
@@ -36,9 +36,44 @@ inline void give(Lock &lock)
 }
 using Guard = QMutexLocker;
 
+#elif defined LOCKS_OF_TBB
+
+#include <oneapi/tbb/mutex.h>
+
+using Lock = tbb::mutex;
+inline void take(Lock &lock)
+{
+    lock.lock();
+}
+inline void give(Lock &lock)
+{
+    lock.unlock();
+}
+class Guard : public Lock::scoped_lock
+{
+  public:
+    explicit Guard(Lock *lock) : Lock::scoped_lock(*lock)
+    {
+    }
+};
+
 #else
 
-#if defined LOCKS_OF_SEMAPHORE
+#if defined LOCKS_OF_BOOST
+
+#include <boost/thread/shared_mutex.hpp>
+
+using Lock = boost::shared_mutex;
+inline void take(Lock &lock)
+{
+    lock.lock();
+}
+inline void give(Lock &lock)
+{
+    lock.unlock();
+}
+
+#elif defined LOCKS_OF_SEMAPHORE
 
 #include <semaphore>
 

@@ -24,7 +24,7 @@ SETS = {
     "OWNER_IN_MEMORY_KINDS": "mutex rwlock",
     "READERS_UNNAMED_KINDS": "rwlock",
     "OWNER_UNNAMED_KINDS": "spin once",
-    "HOLDER_SOUGHT_KINDS": "rwlock futex",
+    "HOLDER_SOUGHT_KINDS": "rwlock cond futex",
     "OWNER_CHANGES_KINDS": "mutex rwlock futex once",
     "ACROSS_PROCESSES_KINDS": "mutex rwlock",
     "FOR_THREADS_KINDS": "join barrier once",

@@ -196,14 +196,17 @@ class CodeSearch:
 
         The C library does not look behind such references: free() releases no lock.
         """
-        is_libc = self._finder.is_libc(target)
+        return self.gives_lock(state, by_reference=not self._finder.is_libc(target))
+
+    def gives_lock(self, state: MachineState, *, by_reference: bool = True) -> bool:
+        """Return whether an argument is the lock; ``by_reference``: or leads to it."""
         for register in _ARGUMENTS:
             value = state.register(register)
             if value is None or value < _LOW:
                 continue
             if self._is_object(value):
                 return True
-            if is_libc:
+            if not by_reference:
                 continue
             for offset in range(0, _ARGUMENT_SIZE, _WORD):
                 reference = state.load(value + offset, _WORD, self._read)
@@ -370,6 +373,11 @@ class _FunctionSearch:
         if target:
             return target
         targets = self._search.table(instruction, way.state)
+        is_call = not targets and self._search.is_at_end(instruction.ip)
+        is_argument_known = way.state.register(_ARGUMENTS[0]) is not None
+        if is_call and is_argument_known and not self._search.gives_lock(way.state):
+            self._end(way.state)  # behind a call for another object
+            return 0
         self._outcome.is_lost |= not targets
         self._ways += [way.fork(ip) for ip in targets]
         return 0

@@ -8,11 +8,11 @@ import pytest
 from unit.builders.records import frame
 
 from locktop.collector.model import Frame
-from locktop.collector.sources.probes.lock_words import may_be_lock, words_of
+from locktop.collector.sources.probes.lock_words import may_be_lock, shared_mutex_words, words_of
 from locktop.collector.symbols.unwind.first_use import SoughtLock
 
 WORD, LOCK, QUEUE, STACK_OBJECT = 0x7F0000001020, 0x7F0000005008, 0x7F0000009000, 0x7F000000A000
-PARKING_LOT, ABSEIL = "parking_lot waiter", "absl::Mutex waiter"
+PARKING_LOT, ABSEIL, TBB = "parking_lot waiter", "absl::Mutex waiter", "TBB mutex waiter"
 OF_MUTEX = (frame("parking_lot::raw_mutex::RawMutex::lock_slow", "raw_mutex.rs", 1),)
 OF_RWLOCK = (frame("parking_lot::raw_rwlock::RawRwLock::lock_shared_slow", "raw_rwlock.rs", 1),)
 
@@ -132,6 +132,57 @@ def test_two_mutexes_of_abseil_are_no_answer() -> None:
     memory = {STACK_OBJECT: QUEUE | 0x0C, LOCK: QUEUE | 0x04, **queue(QUEUE, own)}
     found = words(ABSEIL, memory, stack=on_stack(LOCK, STACK_OBJECT))
     assert found.addresses == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("context", "is_in_list", "state", "is_lock"),
+    [
+        (0, 0x101, 1, True),
+        (1, 0x101, 6, True),  # a reader of an rw_mutex waits for a reader and a writer
+        (1, 0x100, 6, False),  # it is woken
+        (0, 0x101, 0, False),  # the lock is free
+        (LOCK, 0x101, 1, False),
+    ],
+)
+def test_the_node_of_a_waiter_of_tbb_has_its_lock(
+    context: int, is_in_list: int, state: int, is_lock: bool
+) -> None:
+    memory = {WORD - 24: LOCK, WORD - 16: context, WORD - 8: is_in_list, LOCK: state}
+    assert words(TBB, memory).addresses == ({LOCK} if is_lock else frozenset())
+
+
+def test_a_node_of_tbb_that_cannot_be_read_is_no_answer() -> None:
+    assert words(TBB, {WORD - 24: LOCK}).addresses == frozenset()
+
+
+def held_state(readers: int, writer: int = 0, upgrade: int = 0) -> int:
+    """Return the first word of a boost::shared_mutex."""
+    return readers | writer << 32 | upgrade << 40
+
+
+@pytest.mark.parametrize(
+    ("method", "distance", "state", "is_lock"),
+    [
+        ("lock_shared", 88, held_state(0, writer=1), True),
+        ("lock", 176, held_state(3), True),
+        ("try_lock_until<x>", 176, held_state(3, upgrade=1), True),
+        ("unlock_upgrade_and_lock", 264, held_state(1), True),
+        ("lock", 176, held_state(0), False),  # nobody holds it
+        ("lock", 176, held_state(1, writer=1), False),
+        ("lock", 176, held_state(0, writer=2), False),
+        ("state_data::can_lock", 176, held_state(1), False),
+    ],
+)
+def test_the_method_tells_where_a_shared_mutex_of_boost_is(
+    method: str, distance: int, state: int, is_lock: bool
+) -> None:
+    frames = (frame("boost::condition_variable::wait", "condition_variable.hpp", 1),
+              frame(f"boost::shared_mutex::{method}", "shared_mutex.hpp", 1))  # fmt: skip
+    mutex = WORD - distance
+    memory = Memory({mutex: state})
+    expected = {mutex, mutex + 4} if is_lock else set()
+    assert shared_mutex_words(WORD, frames, memory.read).addresses == expected
+    assert shared_mutex_words(WORD, frames[:1], memory.read).addresses == set()
 
 
 @pytest.mark.parametrize(

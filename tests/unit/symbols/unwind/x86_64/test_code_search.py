@@ -72,6 +72,9 @@ USES: dict[tuple[str, str], NextUse] = {
         "test %edx, %edx; je 1f; jmp *%r13; 1: ret",
     ): DOUBTED,
     ("mov %r12, %rdi; call f1; movl $2, (%rbx); ret", "jmp *%r13"): RAISES,
+    # A function that is not known gets another object.
+    ("mov %r12, %rdi; call f1; movl $0, (%rbx); ret", "xor %edi, %edi; jmp *%r13"): LOWERS,
+    ("mov %r12, %rdi; call f1; movl $0, (%rbx); ret", "mov %r13, %rdi; jmp *%r13"): DOUBTED,
     (WAKE * 5 + "movl $0, (%rbx); ret", ""): LOWERS,
     (WAIT * 5 + "movl $0, (%rbx); ret", ""): NOTHING,
     (
