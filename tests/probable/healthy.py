@@ -18,7 +18,7 @@ import pytest
 from support.targets import Compiler, Target
 
 from locktop.collector.sources.attach import attach
-from probable.programs import LEVELS, LIBRARIES, program
+from probable.programs import LIBRARIES, Command, program
 
 #: A scan sees other waits if some time has passed.
 _PAUSE_S = 0.5
@@ -32,15 +32,15 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as directory, ExitStack() as running:
         os.environ["LOCKTOP_CACHE"] = f"{directory}/names"
         targets = []
-        for name, path in _programs(Compiler(Path(directory))):
-            targets.append((name, running.enter_context(Target([path]))))
+        for name, command in _programs(Compiler(Path(directory))):
+            targets.append((name, running.enter_context(Target(command))))
             targets[-1][1].expect("ready")
         return 1 if _false_findings(targets, checks) else 0
 
 
-def _programs(compiler: Compiler) -> Iterator[tuple[str, Path]]:
+def _programs(compiler: Compiler) -> Iterator[tuple[str, Command]]:
     for library in LIBRARIES:
-        for level in LEVELS:
+        for level in library.levels:
             try:
                 yield f"{library.name} {level}", program(library, level, compiler, "healthy")
             except pytest.skip.Exception as missing:
