@@ -3,7 +3,8 @@
 A ``threading.Lock`` does not name its holder. A thread in the block of ``with lock`` keeps the
 ``__exit__`` of the lock on its stack (lock_objects.py). Nobody can tell whether another thread
 released the lock meanwhile, or the thread itself by ``release()``. So the thread holds it probably.
-Of a lock that was taken by ``acquire()`` nothing is said.
+If several threads are in such blocks, all but one released the lock, and none is named. Of a lock
+that was taken by ``acquire()`` nothing is said.
 """
 
 from __future__ import annotations
@@ -27,7 +28,6 @@ from locktop.collector.symbols.python.lock_objects import LockObject, LockObject
 #: A shorter wait is likely to end before its holder is known.
 _MIN_WAIT_S = 0.1
 _MAX_WAITERS = 64  # of one scan, those with the longest waits
-_MAX_HOLDERS = 8  # of one lock
 _OBJECT_SIZE = 64  # bytes, at most, of an object of glibc with a word at which threads wait
 #: Seconds for threads that no earlier scan read: of a scan for the screen, and of a full one.
 SCAN_S, FULL_SCAN_S = 0.01, 1.0
@@ -182,16 +182,14 @@ class PythonHolders:
         moved = self._movers(draft, {tid for tid in held if not wanted.isdisjoint(held[tid])})
         holders: dict[int, tuple[ProbableHolder, ...]] = {}
         for address, target in targets.items():
-            holding = sorted(
+            holding = [
                 tid for tid, in_blocks in held.items()
                 if address in in_blocks and tid not in target.waiters and tid not in moved
-            )  # fmt: skip
-            if 0 < len(holding) <= _MAX_HOLDERS:
-                probable = tuple(
-                    ProbableHolder(tid=tid, evidence=HolderEvidence.PYTHON, site=0)
-                    for tid in holding
-                )
-                holders.update(dict.fromkeys(target.ids, probable))
+            ]  # fmt: skip
+            if len(holding) == 1:
+                evidence = HolderEvidence.PYTHON
+                probable = ProbableHolder(tid=holding[0], evidence=evidence, site=0)
+                holders.update(dict.fromkeys(target.ids, (probable,)))
         return holders
 
     def _order(
