@@ -58,14 +58,13 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--library", action="append", help="one of the libraries")
     arguments = parser.parse_args()
+    chosen = [each for each in LIBRARIES if each.name in (arguments.library or [each.name])]
     is_good = True
     with tempfile.TemporaryDirectory() as directory:
         os.environ["LOCKTOP_CACHE"] = f"{directory}/names"
         compiler = Compiler(Path(directory))
         print(_ROW.format("library", "level", "deadlocks", "right", "longest"))
-        for library in LIBRARIES:
-            if arguments.library is not None and library.name not in arguments.library:
-                continue
+        for library in chosen:
             for level in library.levels:
                 try:
                     command = program(library, level, compiler)

@@ -1,8 +1,8 @@
 """Holders of Python's locks, one behaviour a scenario: python_holders.py SCENARIO.
 
 Says {"waiters": {tid: [tids of the holders]}} when all waiters sleep, and ends with its stdin.
-Without an argument it says the names of the scenarios. Names that begin with "apart" are those of
-which docs/sampling.md says that the holder is not named.
+Without an argument it says the names of the scenarios. Those that begin with "apart" show the
+limits that docs/sampling.md names.
 """
 
 import importlib

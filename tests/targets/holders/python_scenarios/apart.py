@@ -1,4 +1,4 @@
-"""Holders of which docs/sampling.md says that they are not named."""
+"""Holders of which docs/sampling.md says that they are not named, or another thread is."""
 
 import asyncio
 import threading
@@ -81,3 +81,19 @@ def apart_suspended_generator():
 
     holder = start(drives)
     say({start_waiter(takes, lock): [holder]})
+
+
+def released_in_block(lock):
+    with lock:
+        lock.release()
+        hold()
+
+
+@held_by(onlookers=[released_in_block])
+def apart_beside_released_block(lock):
+    plain(lock)
+
+
+@held_by(onlookers=[released_in_block])
+def apart_acquire_beside_released_block(lock):
+    apart_acquire(lock)
