@@ -10,7 +10,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -18,7 +18,7 @@ import pytest
 from support.targets import Compiler, Target
 
 from locktop.collector.sources.attach import attach
-from probable.programs import LEVELS, LIBRARIES, program
+from probable.programs import LIBRARIES, Command, Library, program
 
 #: A scan sees other waits if some time has passed.
 _PAUSE_S = 0.5
@@ -28,19 +28,21 @@ def main() -> int:
     """Return the exit status."""
     parser = argparse.ArgumentParser(prog="probable.healthy", description=__doc__)
     parser.add_argument("--checks", type=int, default=1000)
-    checks = parser.parse_args().checks
+    parser.add_argument("--library", action="append", help="one of the libraries")
+    arguments = parser.parse_args()
+    chosen = [each for each in LIBRARIES if each.name in (arguments.library or [each.name])]
     with tempfile.TemporaryDirectory() as directory, ExitStack() as running:
         os.environ["LOCKTOP_CACHE"] = f"{directory}/names"
         targets = []
-        for name, path in _programs(Compiler(Path(directory))):
-            targets.append((name, running.enter_context(Target([path]))))
+        for name, command in _programs(Compiler(Path(directory)), chosen):
+            targets.append((name, running.enter_context(Target(command))))
             targets[-1][1].expect("ready")
-        return 1 if _false_findings(targets, checks) else 0
+        return 1 if _false_findings(targets, arguments.checks) else 0
 
 
-def _programs(compiler: Compiler) -> Iterator[tuple[str, Path]]:
-    for library in LIBRARIES:
-        for level in LEVELS:
+def _programs(compiler: Compiler, libraries: Iterable[Library]) -> Iterator[tuple[str, Command]]:
+    for library in libraries:
+        for level in library.levels:
             try:
                 yield f"{library.name} {level}", program(library, level, compiler, "healthy")
             except pytest.skip.Exception as missing:

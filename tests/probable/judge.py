@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from contextlib import closing
-from pathlib import Path
 
 from msgspec import Struct
 from support.targets import PATIENCE_S, Target
@@ -12,6 +12,7 @@ from support.unprepared import wait_of
 
 from locktop.collector.model import Snapshot
 from locktop.collector.sources.attach import attach
+from probable.programs import Command
 
 #: A wait that has just begun is not asked about.
 _MIN_WAIT_S = 0.2
@@ -34,25 +35,25 @@ class Verdict(Struct):
         )
 
 
-def judge(path: Path, scenario: str) -> Verdict:
+def judge(command: Command, scenario: str) -> Verdict:
     """Run a scenario; return whether the holders of its locks are named."""
-    with Target([path, scenario]) as target:
+    with Target([*command, scenario]) as target:
         said = target.truth()["waiters"]
         truth = {int(tid): set(holders) for tid, holders in said.items()}
-        seen = _settled(target.pid, truth)
+        seen = settled(target.pid, truth)
         verdict = Verdict()
         for tid, holders in truth.items():
             verdict += _verdict(seen, tid, holders, scenario)
         return verdict
 
 
-def _settled(pid: int, truth: dict[int, set[int]]) -> Snapshot:
-    """Return a scan in which all waits have lasted."""
+def settled(pid: int, tids: Collection[int]) -> Snapshot:
+    """Return a scan in which the waits of these threads have lasted."""
     deadline = time.monotonic() + PATIENCE_S
     with closing(attach(pid)) as source:
         while True:
             seen = source.scan(resolve=True)
-            waits = [wait_of(seen, tid) for tid in truth]
+            waits = [wait_of(seen, tid) for tid in tids]
             if all(wait is not None and wait.duration_s > _MIN_WAIT_S for wait in waits):
                 return seen
             assert time.monotonic() < deadline, waits

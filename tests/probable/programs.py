@@ -1,14 +1,15 @@
-"""The programs of the proof: a library of locks, at a level of optimisation."""
+"""The programs of the proof: a library of locks at a level of optimisation, or a Python."""
 
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 from support import requirements
-from support.targets import Compiler
+from support.pythons import all_pythons, version
+from support.targets import Compiler, source_of
 
 _CRATES = Path("/usr/share/cargo/registry")  # Debian's packages of crates
 _CRATES_PACKAGE = "librust-parking-lot-dev"
@@ -41,8 +42,24 @@ class Library(Struct, frozen=True):
     flags: tuple[str, ...] = ()
     language: str = "cxx"
     is_checked: bool = True  # ``locktop check`` reads the names by which its locks are known
+    levels: tuple[str, ...] = LEVELS  # of optimisation, or versions of Python
 
 
+#: The command of a program; a scenario is its argument.
+Command = tuple[str | Path, ...]
+
+
+def _pythons() -> Mapping[str, str]:
+    """Return the paths of interpreters by version; "system" follows that of the system."""
+    pythons: dict[str, str] = {}
+    for path in all_pythons():
+        major, minor = version(path)
+        system = " system" if path.startswith("/usr/bin/") else ""
+        pythons.setdefault(f"{major}.{minor}{system}", path)
+    return dict(sorted(pythons.items(), key=lambda item: version(item[1])))
+
+
+PYTHONS = _pythons()
 _LIBRARIES = "/usr/lib/x86_64-linux-gnu"
 _QT = "/usr/include/x86_64-linux-gnu/qt5"
 LIBRARIES = (
@@ -60,26 +77,30 @@ LIBRARIES = (
             ("-lboost_thread",), is_checked=False),
     Library("openmp", flags=("-fopenmp",)),
     Library("futex"),
+    Library("python", language="python", levels=tuple(PYTHONS)),
 )  # fmt: skip
 
 
-def program(library: Library, level: str, compiler: Compiler, sort: str = "holders") -> Path:
+def program(library: Library, level: str, compiler: Compiler, sort: str = "holders") -> Command:
     """Return a program; skip the test if the library is missing.
 
     ``sort``: "holders" for the program with the scenarios, "healthy" for one without a deadlock.
     """
     target = f"{library.language}_{sort}"
+    if library.language == "python":
+        return PYTHONS[level], source_of(target)
     if library.header and not Path(library.header).exists():
         requirements.missing(library.name, library.package, optional=True)
     if library.language == "cxx":
         name = f"-DLOCKS_OF_{library.name.upper()}"
-        return compiler.program(target, level, name, *library.flags)
+        return (compiler.program(target, level, name, *library.flags),)
     requirements.command("rustc", optional=True)
     rust_level = f"opt-level={level.removeprefix('-O')}"
     if library.name == "std":
-        return compiler.program(target, "-C", rust_level)
+        return (compiler.program(target, "-C", rust_level),)
     crates = _crates(compiler.directory / f"crates{level}", level)
-    return compiler.program(target, "-C", rust_level, "--cfg", "parking_lot", *_rust_flags(crates))
+    flags = ("-C", rust_level, "--cfg", "parking_lot", *_rust_flags(crates))
+    return (compiler.program(target, *flags),)
 
 
 def _rust_flags(crates: Path) -> Sequence[str]:
@@ -102,7 +123,7 @@ def _crates(directory: Path, level: str) -> Path:
     return directory / "built/debug/deps"
 
 
-def scenarios(path: Path) -> Iterator[str]:
+def scenarios(command: Command) -> Iterator[str]:
     """Yield the names of the scenarios of a program."""
-    said = subprocess.run([path], check=True, capture_output=True, text=True).stdout
+    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     yield from said.split()

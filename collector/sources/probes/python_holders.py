@@ -3,7 +3,8 @@
 A ``threading.Lock`` does not name its holder. A thread in the block of ``with lock`` keeps the
 ``__exit__`` of the lock on its stack (lock_objects.py). Nobody can tell whether another thread
 released the lock meanwhile, or the thread itself by ``release()``. So the thread holds it probably.
-Of a lock that was taken by ``acquire()`` nothing is said.
+If several threads are in such blocks, all but one released the lock, and none is named. Of a lock
+that was taken by ``acquire()`` nothing is said.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from msgspec.structs import replace
 
 from locktop.collector.linux import futex
 from locktop.collector.linux.threads import KernelThreads, ThreadMoment
-from locktop.collector.model import Draft, HolderEvidence, ProbableHolder, Thread, Wait
+from locktop.collector.model import Draft, HolderEvidence, Kind, ProbableHolder, Thread, Wait
 from locktop.collector.model.kinds import INTERPRETER_LOCK_KINDS, NAMED_BY_STACK_KINDS
 from locktop.collector.sources.probes.python_lock_reader import PythonLockReader
 from locktop.collector.symbols.python.interpreter import PYTHON, is_interpreter
@@ -27,8 +28,9 @@ from locktop.collector.symbols.python.lock_objects import LockObject, LockObject
 #: A shorter wait is likely to end before its holder is known.
 _MIN_WAIT_S = 0.1
 _MAX_WAITERS = 64  # of one scan, those with the longest waits
-_MAX_HOLDERS = 8  # of one lock
-_OBJECT_SIZE = 64  # bytes, at most, of an object of glibc with a word at which threads wait
+#: Bytes, at most, of an object of glibc with a word at which threads wait. A semaphore begins with
+#: that word, and the next one may lie 48 bytes behind it.
+_OBJECT_SIZE, _SEMAPHORE_SIZE = 64, 32
 #: Seconds for threads that no earlier scan read: of a scan for the screen, and of a full one.
 SCAN_S, FULL_SCAN_S = 0.01, 1.0
 _AT_ONCE = 32  # threads whose frames are read together
@@ -154,7 +156,8 @@ class PythonHolders:
         if moment is None or moment.state != "S" or moment.call is None:
             return False
         call = futex.parse_wait(self._pid, moment.call)
-        if call is None or not 0 <= call.address - address < _OBJECT_SIZE:
+        size = _SEMAPHORE_SIZE if wait.kind is Kind.SEM else _OBJECT_SIZE
+        if call is None or not 0 <= call.address - address < size:
             return False
         # A wait for the GIL begins anew all the time.
         return moment.counts == self._held[tid].counts or wait.kind in INTERPRETER_LOCK_KINDS
@@ -180,18 +183,21 @@ class PythonHolders:
         self._leave_out_ended(targets)
         wanted = targets.keys()
         moved = self._movers(draft, {tid for tid in held if not wanted.isdisjoint(held[tid])})
+        waits = {
+            thread.tid: thread.waiting_for.lock
+            for thread in draft.threads
+            if thread.waiting_for is not None
+        }
         holders: dict[int, tuple[ProbableHolder, ...]] = {}
         for address, target in targets.items():
-            holding = sorted(
+            holding = [
                 tid for tid, in_blocks in held.items()
-                if address in in_blocks and tid not in target.waiters and tid not in moved
-            )  # fmt: skip
-            if 0 < len(holding) <= _MAX_HOLDERS:
-                probable = tuple(
-                    ProbableHolder(tid=tid, evidence=HolderEvidence.PYTHON, site=0)
-                    for tid in holding
-                )
-                holders.update(dict.fromkeys(target.ids, probable))
+                if address in in_blocks and waits.get(tid) not in target.ids and tid not in moved
+            ]  # fmt: skip
+            if len(holding) == 1:
+                evidence = HolderEvidence.PYTHON
+                probable = ProbableHolder(tid=holding[0], evidence=evidence, site=0)
+                holders.update(dict.fromkeys(target.ids, (probable,)))
         return holders
 
     def _order(

@@ -21,7 +21,7 @@ _RUNTIME = "_PyRuntime"
 _TYPES = ("PyDict_Type", "PyUnicode_Type", "PyLong_Type", "PyModule_Type")
 _FUNCTION_TYPES = (
     "PyType_Type", "PyCode_Type", "PyCFunction_Type", "PyMethod_Type", "PyMethodDescr_Type",
-    "PyFunction_Type",
+    "PyFunction_Type", "PyGen_Type", "PyTuple_Type",
 )  # fmt: skip
 _WORD = struct.Struct("=Q")
 _MAIN_AT = 8  # the main interpreter, from the head of the list of interpreters on
@@ -32,6 +32,8 @@ _MAX_VALUES = 64  # of a frame
 _MAX_BLOCKS = 20  # CO_MAXBLOCKS
 _MAX_TABLE = 1 << 16  # bytes of a table of exceptions
 _BLOCK = struct.Struct("=iii")
+_FLAGS_AT = 152  # of a type, from its content on
+_IS_TYPE = 1 << 31  # the flag of a class of types (Include/object.h)
 #: The low bits of a reference on the stack of values, from 3.14 on (pycore_stackref.h).
 _TAG = 3
 
@@ -124,16 +126,30 @@ class InterpreterState:
             for (number, address), data in zip(current.items(), pieces, strict=True):
                 if len(data) < layout.frame.size:
                     continue
-                code_address = self._word_in(data, layout.frame.code_at) & ~_TAG
-                if code_address not in self._codes:
-                    self._codes[code_address] = self._code(code_address)
-                code = self._codes[code_address]
-                if code is not None:  # else it is no function of Python
-                    frames[number].append(self._frame(address, data, code_address, code))
+                frame = self._frame(address, data)
+                if frame is not None:  # else it is no function of Python
+                    frames[number].append(frame)
                 if caller := self._word_in(data, layout.frame.caller_at):
                     callers[number] = caller
             current = callers
         return frames
+
+    def suspended_frame(self, generator: int) -> OpenFrame | None:
+        """Return the frame of a suspended generator; None of another object."""
+        layout = self.layout
+        address = generator + layout.generator_frame_at
+        is_generator = self.objects.types_of([generator]) == [self.symbols["PyGen_Type"]]
+        if not is_generator or not layout.generator_frame_at:
+            return None
+        if layout.frame.stack_at:
+            address = self.word(address)  # 0 if the generator has ended
+        else:
+            state_at = address - state_layout.GENERATOR_STATE_BEFORE
+            state = process_memory.read(self._pid, state_at, 1)
+            if int.from_bytes(state, "little", signed=True) not in layout.suspended:
+                return None
+        data = process_memory.read(self._pid, address, layout.frame.size)
+        return self._frame(address, data) if len(data) == layout.frame.size else None
 
     def word(self, address: int) -> int:
         """Return the word at an address, 0 if it cannot be read."""
@@ -141,7 +157,12 @@ class InterpreterState:
 
     def type_name(self, type_: int) -> str:
         """Return the name of a type, "" if that is no type."""
-        if self.objects.types_of([type_]) != [self.symbols["PyType_Type"]]:
+        type_of_types = self.symbols["PyType_Type"]
+        (meta,) = self.objects.types_of([type_])
+        if meta != type_of_types and (  # such as ABCMeta
+            self.objects.types_of([meta]) != [type_of_types]
+            or not self.word(meta + self.objects.header + _FLAGS_AT) & _IS_TYPE
+        ):
             return ""
         name = self.word(type_ + self.objects.header + 8)
         return process_memory.read_string(self._pid, name, 64).decode("latin-1")
@@ -164,8 +185,15 @@ class InterpreterState:
         begin = table + self.objects.header + 16  # behind the size and the hash
         return _Code(name or "", count, process_memory.read(self._pid, begin, size))
 
-    def _frame(self, address: int, data: bytes, code_address: int, code: _Code) -> OpenFrame:
+    def _frame(self, address: int, data: bytes) -> OpenFrame | None:
+        """Return a frame with its memory; None if it is no frame of a Python function."""
         frame = self.layout.frame
+        code_address = self._word_in(data, frame.code_at) & ~_TAG
+        if code_address not in self._codes:
+            self._codes[code_address] = self._code(code_address)
+        code = self._codes[code_address]
+        if code is None:
+            return None
         first_local = self._word_in(data, frame.locals_at) & ~self._tag
         if frame.stack_at:
             stack, depth = self._word_in(data, frame.stack_at), _depth_of_blocks(data, frame)

@@ -5,7 +5,11 @@ A ``threading.RLock`` has its owner. A ``threading.Lock`` has none. But a thread
 (Python/ceval.c). A ``threading.Condition`` has a lock inside. Its ``__exit__`` releases that lock,
 and its ``wait`` releases the lock for a time.
 
-Layouts: Modules/_threadmodule.c, Include/cpython/lock.h, Python/parking_lot.c.
+The block of an ``ExitStack`` ends the blocks that are in its list. The block of a
+``@contextmanager`` function ends those of its generator, which is suspended meanwhile.
+
+Layouts: Modules/_threadmodule.c, Include/cpython/lock.h, Python/parking_lot.c, Lib/contextlib.py,
+Modules/_collectionsmodule.c.
 """
 
 from __future__ import annotations
@@ -20,6 +24,14 @@ from locktop.collector.symbols.python.interpreter_state import InterpreterState,
 _LOCK, _RLOCK, _CONDITION = "_thread.lock", "_thread.RLock", "Condition"
 _EXIT, _WAIT, _INNER = "__exit__", "wait", "_lock"
 _WORD = struct.Struct("=Q")
+_EXIT_STACK, _GENERATOR_MANAGER = "ExitStack", "_GeneratorContextManager"
+_CALLBACKS, _DEQUE, _GENERATOR = "_exit_callbacks", "collections.deque", "gen"
+#: Of a deque: size, first block, last block, index of the first item. Of a block: next block.
+_DEQUE_HEAD = struct.Struct("=QQQQ")
+_BLOCK_ITEMS, _FIRST_ITEM_AT, _NEXT_BLOCK_AT = 64, 8, 520
+_MAX_CALLBACKS = 1_000  # of an ExitStack
+_CALLBACK_AT = 16  # of a pair, from the content of the tuple on
+_MAX_MANAGERS = 8  # around each other
 _LOW = 1 << 16  # no object lies in the first pages
 _ALIGNMENT = 16  # of objects (Objects/obmalloc.c)
 _MAX_CANDIDATES = 512
@@ -129,7 +141,7 @@ class LockObjects:
         conditions = [frame.first_local for frame in frames if frame.name == _WAIT]
         return {condition: self._inner_locks(condition) for condition in conditions}
 
-    def _exits(self, frame: OpenFrame) -> list[int]:
+    def _exits(self, frame: OpenFrame, depth: int = 0) -> list[int]:
         """Return the locks that the open blocks of a frame will release."""
         symbols, types = self._state.symbols, self._objects.types_of(frame.values)
         locks: list[int] = []
@@ -143,13 +155,62 @@ class LockObjects:
                 names_exit = self._is_exit(function)
             elif self._state.layout.has_exits_apart and number + 1 < len(frame.values):
                 owner = frame.values[number + 1]
-                if type_ == symbols["PyMethodDescr_Type"]:
-                    names_exit = self._is_exit_of_c(self._state.word(value + self._header + 24))
-                elif type_ == symbols["PyFunction_Type"]:
-                    names_exit = self._is_exit(value)
+                names_exit = self._is_exit(value)
             if names_exit and owner:
-                locks += [owner] if self._is_lock(owner) else self._inner_locks(owner)
+                locks += self._released_by(owner, depth)
         return locks
+
+    def _released_by(self, manager: int, depth: int) -> Sequence[int]:
+        """Return the locks that the ``__exit__`` of an object will release."""
+        name = self._type_name(manager)
+        if name in (_LOCK, _RLOCK):
+            return [manager]
+        if name == _CONDITION:
+            return self._inner_locks(manager)
+        if depth == _MAX_MANAGERS or not self._state.layout.generator_frame_at:
+            return []
+        if name == _EXIT_STACK:
+            inner = self._managers(self._attribute(manager, _CALLBACKS))
+            return [lock for each in inner for lock in self._released_by(each, depth + 1)]
+        if name == _GENERATOR_MANAGER:
+            frame = self._state.suspended_frame(self._attribute(manager, _GENERATOR))
+            return self._exits(frame, depth + 1) if frame is not None else []
+        return []
+
+    def _managers(self, callbacks: int) -> list[int]:
+        """Return the objects whose ``__exit__`` an ExitStack will call.
+
+        Args:
+            callbacks: its deque of pairs; the second item is a bound method.
+        """
+        symbols, objects = self._state.symbols, self._objects
+        pairs = self._items(callbacks)
+        methods = objects.words([pair + self._header + _CALLBACK_AT for pair in pairs])
+        managers = []
+        for pair_type, method, type_ in zip(
+            objects.types_of(pairs), methods, objects.types_of(methods), strict=True
+        ):
+            if pair_type == symbols["PyTuple_Type"] and type_ == symbols["PyMethod_Type"]:
+                function, owner = self._pair(method)
+                if self._is_exit(function):
+                    managers.append(owner)
+        return managers
+
+    def _items(self, deque: int) -> list[int]:
+        """Return the items of a deque; none of another object."""
+        if not deque or self._type_name(deque) != _DEQUE:
+            return []
+        head = process_memory.read(self._pid, deque + self._header, _DEQUE_HEAD.size)
+        if len(head) < _DEQUE_HEAD.size:
+            return []
+        size, block, _, first = _DEQUE_HEAD.unpack(head)
+        items: list[int] = []
+        while len(items) < min(size, _MAX_CALLBACKS) and block and first < _BLOCK_ITEMS:
+            count = min(_BLOCK_ITEMS - first, size - len(items))
+            begin = block + _FIRST_ITEM_AT + _WORD.size * first
+            items += self._objects.words([begin + _WORD.size * n for n in range(count)])
+            block, first = self._state.word(block + _NEXT_BLOCK_AT), 0
+        return items
 
     def _pair(self, value: int) -> tuple[int, int]:
         """Return the function, and the object to which it is bound."""
@@ -163,7 +224,10 @@ class LockObjects:
         return process_memory.read_string(self._pid, name, 16) == _EXIT.encode()
 
     def _is_exit(self, function: int) -> bool:
-        if self._objects.types_of([function]) != [self._state.symbols["PyFunction_Type"]]:
+        (type_,) = self._objects.types_of([function])
+        if type_ == self._state.symbols["PyMethodDescr_Type"]:
+            return self._is_exit_of_c(self._state.word(function + self._header + 24))
+        if type_ != self._state.symbols["PyFunction_Type"]:
             return False
         name = self._state.word(function + self._state.layout.function_name_at)
         return self._objects.texts([name]) == [_EXIT]
@@ -172,9 +236,13 @@ class LockObjects:
         """Return the lock inside a threading.Condition; none of another object."""
         if not condition or self._type_name(condition) != _CONDITION:
             return ()
-        (attributes,) = self._objects.attributes([condition], (_INNER,))
-        inner = attributes.get(_INNER, 0)
+        inner = self._attribute(condition, _INNER)
         return (inner,) if inner and self._is_lock(inner) else ()
+
+    def _attribute(self, instance: int, name: str) -> int:
+        """Return the address of an attribute, 0 if there is none."""
+        (attributes,) = self._objects.attributes([instance], (name,))
+        return attributes.get(name, 0)
 
     def _type_name(self, address: int) -> str:
         (type_,) = self._objects.types_of([address])

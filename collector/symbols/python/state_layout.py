@@ -59,6 +59,8 @@ class StateLayout(Struct, frozen=True):
     frame: FrameLayout
     function_name_at: int  # of a Python function
     code_name_at: int
+    #: The frame of a generator, up to 3.10 its address; 0: not known.
+    generator_frame_at: int
 
     @property
     def may_have_mutexes(self) -> bool:
@@ -67,6 +69,11 @@ class StateLayout(Struct, frozen=True):
         In 3.13 a Lock is one from 3.13.1 on, and an RLock is not.
         """
         return self.version >= (3, 13)
+
+    @property
+    def suspended(self) -> tuple[int, ...]:
+        """The states of the frame of a suspended generator, from 3.11 on (pycore_frame.h)."""
+        return (-1,) if self.version < (3, 13) else (-2, -1)
 
     @property
     def has_exits_apart(self) -> bool:
@@ -90,6 +97,9 @@ _FRAME_OF_312 = FrameLayout(
     size=80, caller_at=8, code_at=0, locals_at=72, instruction_at=56,
     exceptions_at=40, local_count_at=72, instructions_at=192,
 )  # fmt: skip
+#: The frame of a generator, behind its state (Include/cpython/genobject.h).
+_GENERATOR_FRAMES = {(3, 8): 16, (3, 9): 16, (3, 10): 16, (3, 11): 80, (3, 12): 72, (3, 13): 72}
+GENERATOR_STATE_BEFORE = 5  # bytes before that frame, from 3.11 on
 #: threads, id of a thread, its frame, the frame of its C frame; the layout of frames.
 _OLD: dict[tuple[int, int], tuple[int, int, int, int | None, FrameLayout]] = {
     (3, 8): (8, 176, 24, None, _BLOCKS_OF_38),
@@ -113,7 +123,7 @@ def layout_of(version: tuple[int, int], table: Sequence[int]) -> StateLayout | N
         code_name_at = 112 if version < (3, 11) else 120
         return StateLayout(
             version, threads_at, thread_id_at, frame_at, frame_of_c_frame_at, frame, name_at,
-            code_name_at,
+            code_name_at, _GENERATOR_FRAMES[version],
         )  # fmt: skip
     if version not in _WORDS or len(table) < TABLE_WORDS or table[THREADED_AT]:
         return None
@@ -125,4 +135,7 @@ def layout_of(version: tuple[int, int], table: Sequence[int]) -> StateLayout | N
         instruction_at=instruction, exceptions_at=40, local_count_at=72,
         instructions_at=instructions,
     )  # fmt: skip
-    return StateLayout(version, table[_THREADS_AT], thread_id_at, frame_at, None, frame, 32, 120)
+    return StateLayout(
+        version, table[_THREADS_AT], thread_id_at, frame_at, None, frame, 32, 120,
+        _GENERATOR_FRAMES.get(version, 0),
+    )  # fmt: skip

@@ -6,6 +6,7 @@ import dis
 import os
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from types import CodeType
 
 import pytest
@@ -95,5 +96,6 @@ def test_another_object_is_no_type() -> None:
     state = own_state()
     assert state.type_name(id(threading.Lock)) in ("_thread.lock", "")
     assert state.type_name(id(type(threading.Lock()))) == "_thread.lock"
+    assert state.type_name(id(ExitStack)) == "ExitStack"  # its own type is ABCMeta
     assert state.type_name(id(state)) == ""
     assert state.type_name(0) == ""

@@ -7,7 +7,7 @@ import queue
 import struct
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
@@ -83,6 +83,47 @@ def test_blocks_of_locks_and_conditions_count(state: InterpreterState, locks: Lo
             pause()
 
     assert held(state, locks, work) == {id(lock), id(messages.mutex)}
+
+
+@contextmanager
+def guarded(lock: threading.Lock) -> Iterator[None]:
+    with lock:
+        yield
+
+
+def test_locks_of_an_exit_stack_and_of_a_context_manager_function_count(
+    state: InterpreterState, locks: LockObjects
+) -> None:
+    many, inner, outer = [threading.Lock() for _ in range(100)], threading.Lock(), threading.Lock()
+
+    def work(pause: Callable[[], None]) -> None:
+        with ExitStack() as stack, guarded(outer):
+            for lock in many:
+                stack.enter_context(lock)
+            stack.enter_context(guarded(inner))
+            pause()
+
+    assert held(state, locks, work) == {id(lock) for lock in (*many, inner, outer)}
+
+
+def test_an_exit_stack_that_has_given_its_locks_away_does_not_count(
+    state: InterpreterState, locks: LockObjects
+) -> None:
+    lock, other = threading.Lock(), threading.Lock()
+
+    def work(pause: Callable[[], None]) -> None:
+        with ExitStack() as stack:
+            stack.enter_context(lock)
+            stack.callback(other.release)
+            stack.callback(str, other)
+            other.acquire()
+            with stack.pop_all():
+                pass
+            other.acquire()
+            stack.callback(other.release)
+            pause()
+
+    assert held(state, locks, work) == frozenset()
 
 
 def test_a_lock_that_no_block_has_does_not_count(

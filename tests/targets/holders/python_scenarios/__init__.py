@@ -1,0 +1,1 @@
+"""The scenarios of python_holders.py."""
