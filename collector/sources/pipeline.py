@@ -28,6 +28,7 @@ from locktop.collector.extension.parts import Extension
 from locktop.collector.model import Draft, Frame, Snapshot
 from locktop.collector.render.words import patterns
 from locktop.collector.sources.probe_set import Probes, StackBudgets
+from locktop.collector.sources.probes import late_stacks
 from locktop.collector.sources.probes.hang_probe import gil_waiters
 from locktop.collector.sources.probes.python_stacks import WaitKeys
 from locktop.collector.sources.watched_process import WatchedProcess
@@ -267,6 +268,7 @@ class Scan(ABC):
         if self.has_ended or self.is_stopped:
             return
         if self.probes.gil_holders.find_deadlocks(self.draft, may_wait=self.resolve):
+            late_stacks.annotate(self, self.watched.tasks, self.probes.native_stacks)
             self.classify_waits()  # a wait with a holder is for a lock, also in a deadlock
         if self.probes.probable_holders.annotate(self.draft, self.resolve):
             self.classify_waits()  # a semaphore or a futex is a lock
@@ -358,11 +360,7 @@ class Scan(ABC):
         return NAMES_S if self.resolve else LAST_NAMES_S
 
     def await_resolver(self) -> bool:
-        """Wait until all names are read, but never longer than the patience of the whole scan.
-
-        Returns:
-            whether all names are read.
-        """
+        """Wait until all names are read, at most for the scan's patience; return whether they are."""
         self._names_end = self._names_end or time.monotonic() + self._patience_s
         resolver = self.probes.resolver
         while not resolver.wait(max(0.0, min(self._names_end - time.monotonic(), _SLICE_S))):

@@ -65,15 +65,9 @@ class GilHolders:
         Returns:
             Whether a wait has a holder now.
         """
-        waiters, others = gil_waiters(draft), self._other_waiters(draft)
-        before = draft.threads, draft.locks
-        has_holder = self.annotate(draft, waiters | others, may_wait)
-        cycles = interpreter_deadlocks.find(draft, waiters | others)
-        if any(edge.tid in others for cycle in cycles for edge in cycle.cycle):
-            # A deadlock needs the functions: a later scan has them.
-            draft.threads, draft.locks = before
-            has_holder = self.annotate(draft, waiters, may_wait)
-            cycles = interpreter_deadlocks.find(draft, waiters)
+        waiters = gil_waiters(draft) | self._other_waiters(draft)
+        has_holder = self.annotate(draft, waiters, may_wait)
+        cycles = interpreter_deadlocks.find(draft, waiters)
         if self._conditions:
             draft.locks = tuple([
                 replace(lock, name=NAME) if lock.address in self._conditions else lock
