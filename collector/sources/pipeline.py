@@ -360,7 +360,7 @@ class Scan(ABC):
         return NAMES_S if self.resolve else LAST_NAMES_S
 
     def await_resolver(self) -> bool:
-        """Wait until all names are read, at most for the scan's patience; return whether they are."""
+        """Wait until all names are read, or the patience ends; return whether all are read."""
         self._names_end = self._names_end or time.monotonic() + self._patience_s
         resolver = self.probes.resolver
         while not resolver.wait(max(0.0, min(self._names_end - time.monotonic(), _SLICE_S))):
