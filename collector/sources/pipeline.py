@@ -267,8 +267,11 @@ class Scan(ABC):
         """Fill in who keeps Python's GIL, and who probably holds other locks without a holder."""
         if self.has_ended or self.is_stopped:
             return
-        if self.probes.gil_holders.find_deadlocks(self.draft, may_wait=self.resolve):
+        gil = self.probes.gil_holders
+        if has_holder := gil.find_deadlocks(self.draft, may_wait=self.resolve):
             late_stacks.annotate(self, self.watched.tasks, self.probes.native_stacks)
+        gil.name_locks(self.draft)
+        if has_holder:
             self.classify_waits()  # a wait with a holder is for a lock, also in a deadlock
         if self.probes.probable_holders.annotate(self.draft, self.resolve):
             self.classify_waits()  # a semaphore or a futex is a lock

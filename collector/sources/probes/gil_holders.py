@@ -68,14 +68,17 @@ class GilHolders:
         waiters = gil_waiters(draft) | self._other_waiters(draft)
         has_holder = self.annotate(draft, waiters, may_wait)
         cycles = interpreter_deadlocks.find(draft, waiters)
+        confirmed = [self.confirm(draft, cycle) for cycle in cycles]
+        draft.deadlocks = (*draft.deadlocks, *filter(None, confirmed))
+        return has_holder
+
+    def name_locks(self, draft: Draft) -> None:
+        """Give each GIL its name: that of its symbol says little."""
         if self._conditions:
             draft.locks = tuple([
                 replace(lock, name=NAME) if lock.address in self._conditions else lock
                 for lock in draft.locks
             ])  # fmt: skip
-        confirmed = [self.confirm(draft, cycle) for cycle in cycles]
-        draft.deadlocks = (*draft.deadlocks, *filter(None, confirmed))
-        return has_holder
 
     def _other_waiters(self, draft: Draft) -> dict[int, int]:
         """Return by tid the address at which a thread waits for the GIL, if its stack is not known.

@@ -12,12 +12,12 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from locktop.collector.linux.threads import KernelThreads
-from locktop.collector.model import Draft, Thread
+from locktop.collector.model import DeadlockEdge, Draft, Thread
 from locktop.collector.model.kinds import INTERPRETER_LOCK_KINDS
 from locktop.collector.sources.probes.native_stacks import NativeStacks
 from locktop.collector.symbols.python.interpreter import waits_for_interpreter
 
-_BUDGET_S = 0.1
+_BUDGET_S = 0.5  # most threads sleep within 5 ms
 _MAX_THREADS = 16
 
 
@@ -57,6 +57,10 @@ def annotate(scan: NamedStacks, tasks: KernelThreads, stacks: NativeStacks) -> N
             if waits_for_interpreter(frames.get(stack, ()))
         }
         scan.draft.threads = _threads_with(before, late)
+        scan.draft.deadlocks = tuple([
+            replace(deadlock, cycle=tuple([_edge_with(edge, late) for edge in deadlock.cycle]))
+            for deadlock in scan.draft.deadlocks
+        ])  # fmt: skip
 
 
 def _read(draft: Draft, tasks: KernelThreads, stacks: NativeStacks) -> dict[int, int]:
@@ -85,3 +89,7 @@ def _threads_with(threads: Sequence[Thread], stacks: Mapping[int, int]) -> tuple
         if thread.tid in stacks and thread.waiting_for is not None else thread
         for thread in threads
     ])  # fmt: skip
+
+
+def _edge_with(edge: DeadlockEdge, stacks: Mapping[int, int]) -> DeadlockEdge:
+    return replace(edge, stack=stacks[edge.tid]) if edge.tid in stacks else edge
