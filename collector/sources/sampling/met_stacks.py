@@ -79,7 +79,8 @@ class MetStacks:
             if wait is None or not wait.stack or wait.lock not in locks:
                 continue
             met = before.get((thread.tid, wait.seq))
-            if met is None:
+            # The lock may have been left out of the scan before, and its sums with it.
+            if met is None or self._locks.get(wait.lock) is not met.sums:
                 sums = self._locks.setdefault(wait.lock, _LockSums())
                 met = _MetWait(sums=sums, stack=0)
             self._met[thread.tid, wait.seq] = met
