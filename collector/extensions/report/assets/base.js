@@ -114,8 +114,8 @@ function color(name) {
 const isDark = matchMedia("(prefers-color-scheme: dark)");
 const isPrinted = matchMedia("print");
 
-/** Call a function now, and when the width or the colours of the page change. */
-function whenDrawn(draw) {
+/** Call a function when the width or the colours of the page change. */
+function whenRedrawn(draw) {
   let wanted = 0;
   const later = () => {
     cancelAnimationFrame(wanted);
@@ -124,7 +124,6 @@ function whenDrawn(draw) {
   addEventListener("resize", later);
   isDark.addEventListener("change", later);
   isPrinted.addEventListener("change", draw);
-  draw();
 }
 
 const FONT = '12px system-ui, "DejaVu Sans", sans-serif';

@@ -22,10 +22,13 @@ class Cells {
       bytes.subarray(number * total, (number + 1) * total));
     this.steps = planes.slice(0, heat.step_size);
     this.values = planes.slice(heat.step_size);
+    // One array for all series: thousands of small ones keep the garbage collector busy.
+    const sums = new Float64Array(heat.series.length * this.blocks);
     let begin = 0;
-    this.series = heat.series.map(([lock, tid, stack, count]) => {
+    this.series = heat.series.map(([lock, tid, stack, count], number) => {
       const series = {
-        lock, tid, stack, begin, end: begin + count, us: 0, sums: new Float64Array(this.blocks),
+        lock, tid, stack, begin, end: begin + count, us: 0,
+        sums: sums.subarray(number * this.blocks, (number + 1) * this.blocks),
       };
       begin += count;
       this.decode(series);
@@ -67,7 +70,7 @@ class Cells {
         sums[(cell / block) | 0] += value;
       }
     }
-    series.us = sums.reduce((a, b) => a + b, 0);
+    for (let number = 0; number < sums.length; number++) series.us += sums[number];
   }
 
   /** Return the moment in milliseconds where a cell begins. */
@@ -115,8 +118,12 @@ class Cells {
       let row = rows.get(series[key]);
       if (!row) rows.set(series[key], (row = new Float64Array(columns)));
       if (this.isWhole(from, to)) {
+        const { sums } = series;
         const blocks = perColumn / this.block;
-        series.sums.forEach((us, number) => (row[Math.floor(number / blocks)] += us));
+        for (let column = 0, number = 0; number < sums.length; column++) {
+          const end = Math.min(sums.length, number + blocks);
+          while (number < end) row[column] += sums[number++];
+        }
         continue;
       }
       this.each(series, from, to, (cell, us, cells) => {

@@ -22,8 +22,8 @@ class HeatMap {
     this.second = null;
     this.totals = { lock: this.sums("lock"), tid: this.sums("tid") };
     this.connect();
-    whenDrawn(() => this.draw());
     this.choose(false);
+    whenRedrawn(() => this.draw());
   }
 
   sums(key) {

@@ -21,10 +21,10 @@ class TimeLineView {
       ? { beginMs: lanes.begin_ms, endMs: lanes.begin_ms + lanes.span_us / 1000 }
       : { beginMs: cells.beginMs, endMs: cells.timeMs(cells.count) };
     this.span = this.whole;
-    whenDrawn(() => this.draw());
+    whenRedrawn(() => this.draw());
   }
 
-  /** Show a span in milliseconds since 1970; null: the whole time line. */
+  /** Draw a span in milliseconds since 1970; null: the whole time line. */
   show(span) {
     this.span = span || this.whole;
     this.draw();
