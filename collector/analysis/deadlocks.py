@@ -90,7 +90,7 @@ def _drop_doubtful(blocked: Mapping[int, BlockedThread]) -> dict[int, BlockedThr
     return certain
 
 
-def _reduce(
+def reduce_graph(
     blocked: Mapping[int, BlockedThread], ended: Set[int]
 ) -> tuple[set[int], list[Request]]:
     """Return the tids of the threads that are stuck for good, and the requests that no thread will
@@ -141,7 +141,7 @@ class _StuckGraph:
     def __init__(self, blocked: Mapping[int, BlockedThread], ended: Set[int]) -> None:
         self._blocked = blocked
         self._ended = ended
-        self.stuck, unsatisfied = _reduce(blocked, ended)
+        self.stuck, unsatisfied = reduce_graph(blocked, ended)
         self._requests = {-1 - n: request for n, request in enumerate(unsatisfied)}
         nodes = {id(request): node for node, request in self._requests.items()}
         self._successors: dict[int, list[int]] = {}

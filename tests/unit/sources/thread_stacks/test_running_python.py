@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from unit.builders.records import snapshot, thread
 
-from locktop.collector.extensions.stacks import running_python
+from locktop.collector.sources.thread_stacks import running_python
 from locktop.collector.model import (
     ActivityState,
     Frame,
