@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import socket
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from locktop.collector.extensions.why.file_ends import FileEnd, FileEnds
+from locktop.collector.extensions.why.file_ends import OTHER_END, SERVER, FileEnd, FileEnds
 from locktop.collector.extensions.why.host import Host
-from locktop.collector.extensions.why.model import Awaited, HostThread
+from locktop.collector.extensions.why.model import ANY_THREAD, Awaited, HostThread
 from locktop.collector.linux import file_locks, futex, open_files, process_memory, procfs, syscalls
 from locktop.collector.linux.file_locks import FileLock
+from locktop.collector.sanitize import clean
 
 _READS = frozenset(
     "read readv pread64 preadv preadv2 recvfrom recvmsg recvmmsg accept accept4 mq_timedreceive"
@@ -30,7 +32,7 @@ _SELECTS = frozenset({"select", "pselect6"})
 _EPOLLS = frozenset({"epoll_wait", "epoll_pwait", "epoll_pwait2"})
 _POLLED = struct.Struct("=ihh")  # struct pollfd
 _MAX_POLLED = 1024
-_ANY_PROCESS = 0xFFFFFFFF
+_AF_UNIX = struct.pack("=H", socket.AF_UNIX)
 _P_ALL, _P_PID, _P_PGID, _P_PIDFD = range(4)  # waitid(2)
 _LOCK_WAITS = {7: "POSIX", 38: "OFDLCK"}  # fcntl(2): F_SETLKW, F_OFD_SETLKW
 _STOPPED = frozenset("Tt")
@@ -63,11 +65,9 @@ class CallWaits:
             call.arguments or (0,) * 6,
         )
         if name in _READS:
-            return self._on_end(thread, _verb(name), self._ends.end(thread.pid, _fd(first), False))
+            return self._on_end(thread, _verb(name), _fd(first))
         if name in _WRITES:
-            return self._on_end(
-                thread, "writes to", self._ends.end(thread.pid, _fd(first), True), full=True
-            )
+            return self._on_end(thread, "writes to", _fd(first), writes=True)
         if name in _POLLS:
             fds = self._polled(thread.pid, first, second)
             is_timed = _as_signed(third) >= 0 if name == "poll" else third != 0
@@ -85,7 +85,7 @@ class CallWaits:
         if name == "fcntl" and _fd(second) in _LOCK_WAITS:
             return self._on_file_lock(thread, _fd(first), _LOCK_WAITS[_fd(second)])
         if name == "connect":
-            return self._on_end(thread, "connects to", self._ends.end(thread.pid, _fd(first)))
+            return self._on_connect(thread, _fd(first), call.arguments)
         return self._other(thread, name)
 
     def _other(self, thread: HostThread, name: str) -> Awaited | None:
@@ -108,14 +108,33 @@ class CallWaits:
 
     # ---- descriptors ----
 
-    def _on_end(
-        self, thread: HostThread, verb: str, end: FileEnd, full: bool = False
-    ) -> Awaited:
-        verb = f"{verb} the full" if full and end.pids and not end.object.startswith("its") else verb
-        object_ = end.object
-        if full and end.object.startswith("its "):
-            object_ = end.object.replace("its ", "its full ", 1)
-        return self._waiting(thread, f"{verb} {object_}", end)
+    def _on_end(self, thread: HostThread, verb: str, fd: int, writes: bool = False) -> Awaited:
+        """The wait for one descriptor."""
+        end = self._ends.end(thread.pid, fd, writes)
+        what = end.object
+        if writes and end.pids:
+            is_own = what.startswith("its ")
+            what = what.replace("its ", "its full ", 1) if is_own else f"the full {what}"
+        awaited = self._waiting(thread, f"{verb} {what}", end)
+        if end.role not in (OTHER_END, SERVER):
+            return awaited
+        option = socket.SO_SNDTIMEO if writes else socket.SO_RCVTIMEO
+        return replace(awaited, socket_limit=(fd, option))
+
+    def _on_connect(self, thread: HostThread, fd: int, arguments: Sequence[int]) -> Awaited:
+        """A connection to a Unix socket whose queue is full has no peer yet."""
+        address = process_memory.read(thread.pid, arguments[1], min(arguments[2] & 0xFFFF, 128))
+        name = address[2:]
+        path = "@" + clean(name[1:]) if name[:1] == b"\0" else clean(name.split(b"\0")[0])
+        if address[:2] == _AF_UNIX and path:
+            for listener in self._host.unix.values():
+                if listener.listens and listener.name == path:
+                    end = self._ends.listener(listener)
+                    return replace(
+                        self._waiting(thread, f"connects to {end.object}, whose queue is full", end),
+                        socket_limit=(fd, socket.SO_SNDTIMEO),
+                    )
+        return self._on_end(thread, "connects to", fd)
 
     def _on_any(self, thread: HostThread, fds: Sequence[int], is_timed: bool) -> Awaited:
         end = self._ends.any_of(self._ends.end(thread.pid, fd) for fd in fds)
@@ -129,12 +148,13 @@ class CallWaits:
     def _waiting(self, thread: HostThread, does: str, end: FileEnd) -> Awaited:
         # A handler of SIGCHLD may end the wait at the end of any child.
         heard = self._host.children.get(thread.pid, ()) if self._hears_children(thread.pid) else ()
+        providers = self._tids((*end.pids, *heard))
         return Awaited(
             does=does,
             role=end.role,
-            providers=self._tids((*end.pids, *heard)),
+            providers=providers,
             pids=end.pids,
-            other_end=end.other_end,
+            other_end=end.other_end or ("" if providers else "a process that has just ended"),
             doubt=end.doubt or self._handler(thread),
         )
 
@@ -163,7 +183,7 @@ class CallWaits:
             wanted = _as_signed(arguments[0])
             only = {wanted} if wanted > 0 else set(children)
         elif arguments[0] == _P_PIDFD:
-            return self._on_end(thread, "waits for", self._ends.end(thread.pid, _fd(arguments[1])))
+            return self._on_end(thread, "waits for", _fd(arguments[1]))
         else:
             only = {arguments[1]} if arguments[0] == _P_PID else set(children)
         return self._processes(thread, "waits for the end of", "child", sorted(only & {*children}))
@@ -199,7 +219,7 @@ class CallWaits:
             return Awaited("waits for a lock in shared memory", other_end="another process")
         return Awaited(
             does="waits for another thread of its process",
-            role="thread",
+            role=ANY_THREAD,
             providers=others,
             pids=(thread.pid,),
             other_end=TIME_LIMIT if wait.timed else "",

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
+import stat
 from collections.abc import Iterable
 
 from msgspec import Struct
 
 from locktop.collector.extensions.why.host import Host
-from locktop.collector.linux import open_files
+from locktop.collector.linux import mounts, open_files, procfs
 from locktop.collector.linux.internet_sockets import InternetSocket
 from locktop.collector.linux.unix_sockets import UnixSocket
 
@@ -18,10 +20,16 @@ _TERMINALS = ("/dev/tty", "/dev/pts/", "/dev/console")
 _EPOLL, _EVENTFD, _TIMERFD, _PIDFD = (
     f"anon_inode:[{name}]" for name in ("eventpoll", "eventfd", "timerfd", "pidfd")
 )
+_IO_URING = "anon_inode:[io_uring]"
+_FUSE_DEVICE = "/dev/fuse"
+#: File systems whose files are not touched: that may hang.
+_REMOTE = ("nfs", "cifs", "smb", "ceph", "9p", "afs", "autofs")
 _NOT_ARMED = "(0, 0)"
 #: Descriptors of one epoll that are looked at: each needs its own search.
 _MAX_POLLED = 1024
 _INIT = 1
+#: Roles that need words of their own.
+SERVER, OTHER_END = "server", "other end"
 NO_OTHER_END = "no process that locktop sees has the other end"
 
 
@@ -75,7 +83,7 @@ class FileEnds:
         pids = dict.fromkeys(pid for end in every for pid in end.pids)
         others = list(dict.fromkeys(end.other_end for end in every if end.other_end))
         roles = {end.role for end in every if end.pids}
-        role = roles.pop() if len(roles) == 1 else "other end"
+        role = roles.pop() if len(roles) == 1 else OTHER_END
         doubt = next((end.doubt for end in every if end.doubt), "")
         return FileEnd(shown, role, tuple(pids), " or ".join(others[:2]), doubt)
 
@@ -91,16 +99,38 @@ class FileEnds:
 
     def _path(self, pid: int, fd: int, target: str, writes: bool | None) -> FileEnd:
         """A FIFO or a message queue has ends like a pipe; other files are ready by themselves."""
-        others = {file.pid for file in self._host.openers(target)} - {pid}
-        if target.startswith("/") and others:
+        type_ = self._file_system(pid, fd)
+        if type_.startswith("fuse"):
+            return self._fuse(pid, fd, target)
+        if type_ == "mqueue" or (type_ and not type_.startswith(_REMOTE) and _is_fifo(pid, fd)):
             return self._pipe(pid, fd, target, writes)
         return FileEnd(_named(fd, target), other_end="the kernel")
+
+    @staticmethod
+    def _file_system(pid: int, fd: int) -> str:
+        mount = dict(open_files.information(pid, fd)).get("mnt_id", "")
+        return mounts.file_system(pid, int(mount)) if mount.isdigit() else ""
+
+    def _fuse(self, pid: int, fd: int, target: str) -> FileEnd:
+        """A file of a file system in user space: its daemon has the device open."""
+        daemons = [file.pid for file in self._host.openers(_FUSE_DEVICE)]
+        name = f"{_named(fd, target)}, of a file system in user space"
+        if len(set(daemons)) == 1:
+            return self._with_holders(name, "daemon of the file system", daemons)
+        return FileEnd(name, other_end="the daemon of the file system, which is not known")
 
     def _with_holders(self, name: str, role: str, pids: Iterable[int]) -> FileEnd:
         holders = tuple(dict.fromkeys(pids))
         if not holders:
             return FileEnd(name, role, other_end=NO_OTHER_END)
-        return FileEnd(name, role, holders, doubt=self._hidden_holders(holders))
+        return FileEnd(name, role, holders, doubt=self._doubt(holders))
+
+    def _doubt(self, holders: Iterable[int]) -> str:
+        """Return why the other end may act although its threads sleep; "" for no reason."""
+        rings = {file.pid for file in self._host.openers(_IO_URING)}
+        if rings.intersection(holders):
+            return "the kernel may do it by io_uring while all threads sleep"
+        return self._hidden_holders(holders)
 
     def _hidden_holders(self, holders: Iterable[int]) -> str:
         """Return the doubt that a process whose files are hidden has the same end; "" for none.
@@ -136,7 +166,7 @@ class FileEnds:
             peer = self._host.unix.get(unix.peer)
             name = unix.name or (peer.name if peer is not None else "")
             label = f"unix socket {name}" if name else f"unix socket {unix.inode}"
-            return self._with_holders(label, "other end", self._holders(unix.peer))
+            return self._with_holders(label, OTHER_END, self._holders(unix.peer))
         for listener in self._host.unix.values():
             if unix.inode in listener.waiting_clients:
                 return self.listener(listener)
@@ -144,8 +174,7 @@ class FileEnds:
 
     def listener(self, unix: UnixSocket) -> FileEnd:
         """Return who could accept a connection that waits at a Unix socket."""
-        role = "server, which has not accepted the connection yet,"
-        return self._with_holders(f"unix socket {unix.name}", role, self._holders(unix.inode))
+        return self._with_holders(f"unix socket {unix.name}", SERVER, self._holders(unix.inode))
 
     def _internet(self, row: InternetSocket) -> FileEnd:
         if row.listens:
@@ -157,7 +186,7 @@ class FileEnds:
         for peer in rows:
             if (peer.protocol, peer.local, peer.remote) == (row.protocol, row.remote, row.local):
                 if peer.inode:
-                    return self._with_holders(name, "other end", self._holders(peer.inode))
+                    return self._with_holders(name, OTHER_END, self._holders(peer.inode))
                 return self._accepting(name, row.remote)
         if row.connects and any(other.listens and _accepts(other, row.remote) for other in rows):
             return self._accepting(name, row.remote)
@@ -170,9 +199,7 @@ class FileEnds:
             if row.listens and _accepts(row, address)
             for pid in self._holders(row.inode)
         ]
-        return self._with_holders(
-            name, "server, which has not accepted the connection yet,", holders
-        )
+        return self._with_holders(name, SERVER, holders)
 
     # ---- descriptors without a name ----
 
@@ -210,6 +237,13 @@ def _named(fd: int, target: str) -> str:
     if target.startswith(_PIPE):
         return f"{names[fd]} ({target})" if fd in names else f"pipe {fd} ({target})"
     return target or f"descriptor {fd}"
+
+
+def _is_fifo(pid: int, fd: int) -> bool:
+    try:
+        return stat.S_ISFIFO(os.stat(f"{procfs.shared_directory(pid)}/fd/{fd}").st_mode)
+    except OSError:
+        return False
 
 
 def _accepts(listener: InternetSocket, address: str) -> bool:

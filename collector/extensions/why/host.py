@@ -16,12 +16,14 @@ from locktop.collector.linux import (
     syscalls,
     unix_sockets,
 )
+from locktop.collector.linux.command_line import program_words
 from locktop.collector.linux.file_locks import FileLock
 from locktop.collector.linux.internet_sockets import InternetSocket
 from locktop.collector.linux.open_files import OpenFile, OpenFiles
 from locktop.collector.linux.unix_sockets import UnixSocket
 
 _ENDED = frozenset("ZX")
+_SCRIPTS = (".py", ".pl", ".rb", ".sh", ".js")
 
 
 class Host:
@@ -30,6 +32,7 @@ class Host:
     def __init__(self) -> None:
         self.processes = _processes()
         self._threads: dict[int, tuple[HostThread, ...]] = {}
+        self._names: dict[int, str] = {}
         self.hidden: set[int] = set()  # processes whose calls were refused
 
     @functools.cached_property
@@ -108,9 +111,22 @@ class Host:
         return self.files.by_target.get(target, ())
 
     def name(self, pid: int) -> str:
-        """Return a process as "convert 4802"."""
+        """Return a process as "convert 4802", a script by its own name."""
+        if pid not in self._names:
+            self._names[pid] = f"{self._program(pid)} {pid}"
+        return self._names[pid]
+
+    def _program(self, pid: int) -> str:
         process = self.processes.get(pid)
-        return f"{process.comm} {pid}" if process is not None else f"process {pid}"
+        if process is None:
+            return "process"
+        try:
+            words = program_words(procfs.cmdline(pid))
+        except OSError:
+            words = ()
+        name = os.path.basename(words[0]) if words else ""
+        # A program may rename itself: only the script of an interpreter is a better name.
+        return name if name.endswith(_SCRIPTS) else process.comm
 
 
 def _processes() -> dict[int, HostProcess]:

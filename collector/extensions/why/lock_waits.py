@@ -14,8 +14,11 @@ from locktop.collector.errors import LocktopError
 from locktop.collector.extensions.why.model import Awaited
 from locktop.collector.linux import procfs
 from locktop.collector.model import Frame, Lock, Snapshot, Thread
+from locktop.collector.model.frames import innermost_own_frame
+from locktop.collector.render.words.foreign_code import innermost_program_frame
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.collector.sources.attach import attach
+from locktop.collector.sources.thread_stacks import scanned_stacks
 
 _PROBABLY = "no lock names its holder here: {holder} probably has it"
 
@@ -25,8 +28,9 @@ class ProcessScan(Struct, frozen=True):
 
     #: The waits for locks, by tid. Those without a known holder have no providers.
     waits: Mapping[int, Awaited] = {}
-    #: The innermost frames of the program's own functions, by tid.
+    #: The innermost function of the program itself, by tid; () if it is not known.
     frames: Mapping[int, tuple[Frame, ...]] = {}
+    names: Mapping[int, str] = {}  # of threads, by tid, as the program itself knows them
 
 
 def scan(pid: int) -> ProcessScan:
@@ -38,16 +42,21 @@ def scan(pid: int) -> ProcessScan:
         with closing(attach(pid)) as source:
             source.scan()  # a sampled process: only a second scan proves a deadlock
             snapshot = source.scan(resolve=True)
+            later = scanned_stacks.read_later(snapshot)
     except LocktopError:
         return ProcessScan()
-    return _ScanReader(pid, snapshot).read()
+    return _ScanReader(pid, snapshot, later).read()
 
 
 class _ScanReader:
     """Translates a scan to the ids of locktop's pid namespace."""
 
-    def __init__(self, pid: int, snapshot: Snapshot) -> None:
+    def __init__(
+        self, pid: int, snapshot: Snapshot, later: dict[int, tuple[Frame, ...]]
+    ) -> None:
+        """``later``: by tid, stacks that were read after the scan."""
         self._pid = pid
+        self._later = later
         self._index = SnapshotIndex(snapshot)
         self._snapshot = snapshot
         self._host_tids = _host_tids(pid)
@@ -64,23 +73,24 @@ class _ScanReader:
         graph = wait_requests.build_graph(self._snapshot.threads, locks, self._snapshot.complete)
         waits: dict[int, Awaited] = {}
         frames: dict[int, tuple[Frame, ...]] = {}
+        names: dict[int, str] = {}
         for thread in self._snapshot.threads:
             if thread.pid:  # of another process, which shares a lock
                 continue
             tid = self._host_tid(thread.tid)
-            frames[tid] = self._frames(thread)
+            frames[tid], names[tid] = self._frames(thread), thread.name
             wait = thread.waiting_for
             if wait is not None and not wait.idle:
                 waits[tid] = self._awaited(thread, graph.blocked.get(thread.tid))
-        return ProcessScan(waits, frames)
+        return ProcessScan(waits, frames, names)
 
     def _host_tid(self, tid: int) -> int:
         return self._host_tids.get(tid, tid)
 
     def _frames(self, thread: Thread) -> tuple[Frame, ...]:
-        wait = thread.waiting_for
-        stack = (wait.stack if wait is not None else 0) or thread.stack
-        frame = self._index.top_frame(stack) if stack else self._index.wait_frame(thread)
+        frames = scanned_stacks.frames(self._snapshot, thread, self._later)
+        frame = innermost_program_frame(frames) or innermost_own_frame(frames)
+        frame = frame or self._index.wait_frame(thread)
         return (frame,) if frame is not None else ()
 
     def _awaited(self, thread: Thread, blocked: BlockedThread | None) -> Awaited:

@@ -10,6 +10,9 @@ from msgspec import Struct
 from locktop.collector.linux.syscalls import SystemCall
 from locktop.collector.model import Frame
 
+#: The role of the threads of a process for one that waits at a word of its memory.
+ANY_THREAD = "thread"
+
 
 class HostThread(Struct, frozen=True):
     """A living thread of the machine. Its ids are those of locktop's pid namespace."""
@@ -44,6 +47,12 @@ class Awaited(Struct, frozen=True):
     pids: tuple[int, ...] = ()  # the processes of the providers
     other_end: str = ""  # who else may end the wait, as "10.0.0.7:5432 on another machine"
     doubt: str = ""  # why the wait may end although all providers are stuck
+    #: Of a lock: the threads that alone could change its word, so one of them must go on in any
+    #: case. ``providers`` are whom the lock, or a guess, names.
+    #: The descriptor of a socket and the option of its time limit, to be asked for.
+    socket_limit: tuple[int, int] | None = None
+    wakers: frozenset[int] | None = None
+    waker_doubt: str = ""  # as ``doubt``, of ``wakers``
     needs_all: bool = False  # all providers must go on, as the readers of a lock for a writer
     is_settled: bool = False  # a scan of the process has proven that the wait goes on
     duration_s: float = 0.0  # of a wait for a lock; 0.0: not known
@@ -82,6 +91,9 @@ class WhyAnswer(Struct, frozen=True):
     """The answers for the processes that were asked for, of one look at the machine."""
 
     chains: tuple[Chain, ...]
-    processes: Mapping[int, HostProcess]
+    looked_at: int  # number of processes
+    names: Mapping[int, str]  # of the processes in the chains, by pid: "convert 4802"
+    #: Names of the threads in the chains, by tid, as the program itself knows them.
+    thread_names: Mapping[int, str]
     hidden: tuple[int, ...] = ()  # processes whose files or calls this user may not see
     looked_s: float = 0.0  # seconds that the looks took

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec.structs import replace
 
 from locktop.collector.extensions.why import lock_waits, wait_chains
-from locktop.collector.extensions.why.model import WhyAnswer
+from locktop.collector.extensions.why.lock_waits import ProcessScan
+from locktop.collector.extensions.why.model import Awaited, Chain, Step, WhyAnswer
 from locktop.collector.extensions.why.wait_chains import Knots, Look
-from locktop.collector.linux import syscalls
-from locktop.collector.linux.target import find_process
+from locktop.collector.linux import procfs, syscalls
+from locktop.collector.linux.target import check_proc, find_process
 
 #: Seconds between the looks, which must show the same waits.
 _BETWEEN_S = 0.25
-#: Processes of which the locks are read: the nearest ones.
+#: Processes of which the locks and the stacks are read: the nearest ones.
 _MAX_SCANS = 24
 
 
@@ -25,20 +29,48 @@ def why(pids: Sequence[int]) -> WhyAnswer:
     """
     for pid in pids:
         find_process(pid)
+    return _answer(pids, Look(pids, {}), time.monotonic())
+
+
+def why_stuck() -> WhyAnswer:
+    """Return why processes wait that are in a deadlock, or behind one, of all processes.
+
+    Raises:
+        LocktopError: /proc is missing, or of another namespace.
+    """
+    check_proc()
     begin = time.monotonic()
-    calls = Look(pids, {})
+    everybody = [pid for pid in procfs.pids() if pid != os.getpid()]
+    first = Look(everybody, {})
+    time.sleep(_BETWEEN_S)
+    stuck = Knots(first, Look(everybody, {})).possible
+    pids = [pid for pid in everybody if any(t.tid in stuck for t in first.host.threads(pid))]
+    if not pids:
+        count, looked_s = len(everybody), time.monotonic() - begin
+        return WhyAnswer((), count, {}, {}, _hidden(first), looked_s)
+    return _answer(pids, Look(pids, {}), begin)
+
+
+def _answer(pids: Sequence[int], calls: Look, begin: float) -> WhyAnswer:
+    """Return the answer. ``calls``: a look at the calls of threads; ``begin``: time.monotonic()."""
     scans = {pid: lock_waits.scan(pid) for pid in _with_lock_waits(calls)[:_MAX_SCANS]}
     first = Look(pids, scans)
     time.sleep(_BETWEEN_S)
-    second = Look(pids, scans)
-    knots = Knots(first, second)
-    chains = tuple(wait_chains.chain(pid, first, knots) for pid in pids)
+    knots = Knots(first, Look(pids, scans))
+    chains = [wait_chains.chain(pid, first, knots) for pid in pids]
+    scans |= _missing_scans(chains, scans)
     return WhyAnswer(
-        chains=chains,
-        processes=first.host.processes,
-        hidden=tuple(sorted(first.host.hidden | first.host.files.hidden)),
+        chains=tuple(_with_frames(chain, scans) for chain in chains),
+        looked_at=len(first.host.processes),
+        names={pid: first.host.name(pid) for pid in _pids(chains)},
+        thread_names={tid: name for scan in scans.values() for tid, name in scan.names.items()},
+        hidden=_hidden(first),
         looked_s=time.monotonic() - begin,
     )
+
+
+def _hidden(look: Look) -> tuple[int, ...]:
+    return tuple(sorted(look.host.hidden | look.host.files.hidden))
 
 
 def _with_lock_waits(look: Look) -> list[int]:
@@ -49,3 +81,35 @@ def _with_lock_waits(look: Look) -> list[int]:
         if thread.call is not None and syscalls.is_futex(thread.call.number)
     }
     return [pid for pid in look.reached if pid in waiting]
+
+
+def _missing_scans(
+    chains: Iterable[Chain], scans: Mapping[int, ProcessScan]
+) -> dict[int, ProcessScan]:
+    """Return scans of the processes of the chains that were not scanned, for their stacks."""
+    wanted = [pid for pid in _pids(chains) if pid not in scans]
+    return {pid: lock_waits.scan(pid) for pid in wanted[: _MAX_SCANS - len(scans)]}
+
+
+def _pids(chains: Iterable[Chain]) -> list[int]:
+    """Return the processes in chains, each once."""
+    pids = [chain.pid for chain in chains]
+    return list(dict.fromkeys([*pids, *(s.thread.pid for chain in chains for s in chain.steps)]))
+
+
+def _with_frames(chain: Chain, scans: Mapping[int, ProcessScan]) -> Chain:
+    return replace(chain, steps=tuple(_with_frame(step, scans) for step in chain.steps))
+
+
+def _with_frame(step: Step, scans: Mapping[int, ProcessScan]) -> Step:
+    """Return a step with the place of its thread in the code, if the thread has not moved."""
+    thread = step.thread
+    frames = scans.get(thread.pid, ProcessScan()).frames.get(thread.tid, ())
+    awaited: Awaited | None = step.awaited
+    if awaited is None or awaited.frames or not frames:
+        return step
+    try:
+        is_same = procfs.thread_runs(thread.pid, thread.tid) == thread.runs
+    except (OSError, ValueError):
+        return step
+    return replace(step, awaited=replace(awaited, frames=frames)) if is_same else step

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 
 from msgspec.structs import replace
 
-from locktop.collector.analysis import wait_for_graph
+from locktop.collector.analysis import deadlocks, wait_for_graph
 from locktop.collector.analysis.deadlocks import reduce_graph
 from locktop.collector.analysis.wait_for_graph import BlockedThread, Request, WaitForGraph
 from locktop.collector.extensions.why.call_waits import CallWaits
 from locktop.collector.extensions.why.host import Host
 from locktop.collector.extensions.why.lock_waits import ProcessScan
-from locktop.collector.extensions.why.model import Awaited, Chain, HostThread, Step, Verdict
+from locktop.collector.extensions.why.model import (
+    ANY_THREAD,
+    Awaited,
+    Chain,
+    HostThread,
+    Step,
+    Verdict,
+)
+from locktop.collector.linux import socket_limits
 from locktop.collector.model import BlockReason
 
+_GIVES_UP = "the socket has a time limit"
 #: Processes of one search. Beyond them, a provider counts as one that may go on.
 _MAX_PROCESSES = 4096
-_GENERIC_ROLE = "thread"
 
 
 class Look:
@@ -56,18 +64,15 @@ class Look:
         lock = scan.waits.get(thread.tid)
         if lock is None:
             return replace(by_call, frames=frames) if by_call is not None else None
-        if by_call is None and not lock.is_settled:
-            return None  # it runs again
-        if not lock.providers and by_call is not None:
-            lock = replace(
-                lock,
-                role=by_call.role,
-                providers=by_call.providers,
-                pids=by_call.pids,
-                other_end=by_call.other_end,
-            )
-        doubt = lock.doubt or (by_call.doubt if by_call is not None else "")
-        return replace(lock, doubt=doubt, frames=frames)
+        if by_call is None:
+            return replace(lock, frames=frames) if lock.is_settled else None  # or it runs again
+        if by_call.role == ANY_THREAD and not lock.is_settled:
+            lock = replace(lock, wakers=by_call.providers, waker_doubt=by_call.doubt)
+        if not lock.providers:
+            lock = replace(lock, role=by_call.role, providers=by_call.providers, pids=by_call.pids)
+        other_end = "" if lock.is_settled else by_call.other_end
+        doubt = lock.doubt or by_call.doubt
+        return replace(lock, other_end=other_end, doubt=doubt, frames=frames)
 
     def graph(self) -> WaitForGraph:
         """Return the waits that nobody else can end."""
@@ -76,30 +81,63 @@ class Look:
             thread = self.threads[tid]
             if awaited.other_end or not (awaited.is_settled or thread.runs >= 0):
                 continue
-            request = Request(
-                BlockReason.SIGNALS,
-                frozenset(awaited.providers),
-                is_or=not awaited.needs_all,
-                doubt=awaited.doubt,
-            )
             seq = -1 if awaited.is_settled else thread.runs
-            blocked[tid] = BlockedThread(tid, seq, 1, (request,))
+            blocked[tid] = BlockedThread(tid, seq, 1, tuple(_requests(awaited)))
         return WaitForGraph(blocked, frozenset())
+
+
+def _requests(awaited: Awaited) -> Iterator[Request]:
+    """Yield the conditions that must all be met before a wait can end."""
+    reason = BlockReason.SIGNALS
+    yield Request(
+        reason, awaited.providers, is_or=not awaited.needs_all, doubt=awaited.doubt
+    )
+    if awaited.wakers is not None:
+        yield Request(reason, awaited.wakers, is_or=True, doubt=awaited.waker_doubt)
 
 
 class Knots:
     """The threads that nobody can wake, by two looks that show the same waits."""
 
     def __init__(self, first: Look, second: Look) -> None:
-        before, now = first.graph(), second.graph()
-        graph = wait_for_graph.unchanged_part(before, now)
-        sure = {
-            tid: thread
-            for tid, thread in graph.blocked.items()
-            if not any(request.doubt for request in thread.requests)
-        }
-        self.certain = frozenset(reduce_graph(sure, graph.ended)[0])
-        self.possible = frozenset(reduce_graph(graph.blocked, graph.ended)[0]) | self.certain
+        graph = wait_for_graph.unchanged_part(first.graph(), second.graph())
+        certain, possible = _stuck(graph)
+        if limits := self._socket_limits(possible, first):
+            blocked = {
+                tid: thread if (doubt := limits.get(tid)) is None else _doubted(thread, doubt)
+                for tid, thread in graph.blocked.items()
+                if limits.get(tid) != _GIVES_UP
+            }
+            certain, possible = _stuck(WaitForGraph(blocked, graph.ended))
+        self.certain, self.possible = certain, possible
+
+    @staticmethod
+    def _socket_limits(tids: Set[int], look: Look) -> dict[int, str]:
+        """Return by tid the waits at sockets that give up, or whose time limit is not known."""
+        limits = {}
+        for tid in tids:
+            query, thread = look.awaited[tid].socket_limit, look.threads[tid]
+            if query is None:
+                continue
+            is_limited = socket_limits.has_limit(thread.pid, *query)
+            if is_limited:
+                limits[tid] = _GIVES_UP
+            elif is_limited is None:
+                limits[tid] = f"whether the socket of {look.host.name(thread.pid)} has a time limit"\
+                    " is hidden from this user"
+        return limits
+
+
+def _stuck(graph: WaitForGraph) -> tuple[frozenset[int], frozenset[int]]:
+    """Return the tids of the threads that are certainly stuck, and of those that may be."""
+    sure = deadlocks.drop_doubtful(graph.blocked)
+    certain = frozenset(reduce_graph(sure, graph.ended)[0])
+    return certain, certain | frozenset(reduce_graph(graph.blocked, graph.ended)[0])
+
+
+def _doubted(thread: BlockedThread, doubt: str) -> BlockedThread:
+    requests = (request._replace(doubt=request.doubt or doubt) for request in thread.requests)
+    return thread._replace(requests=tuple(requests))
 
 
 def chain(pid: int, look: Look, knots: Knots) -> Chain:
@@ -142,7 +180,7 @@ def _most_told(tids: Iterable[int], look: Look) -> int:
 
 def _rank(awaited: Awaited) -> int:
     """Return how little a wait says: one for another thread of the process says least."""
-    if awaited.role == _GENERIC_ROLE:
+    if awaited.role == ANY_THREAD:
         return 3
     if awaited.providers and not awaited.other_end:
         return 0

@@ -1,0 +1,57 @@
+"""The answer as plain text: for each process the verdict, a sentence, and the chain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from locktop.collector.extensions.why.model import Chain, Verdict, WhyAnswer
+from locktop.collector.extensions.why.words import WhyWords
+from locktop.collector.render.words.units import counted
+from locktop.collector.render.words.wrap import wrapped
+
+_MIN_WIDTH = 40
+
+
+def render(answer: WhyAnswer, width: int = 100) -> str:
+    """Return the page; no line is longer than ``width``, at least 40."""
+    width = max(width, _MIN_WIDTH)
+    return "".join(f"{part}\n" for line in _lines(answer) for part in wrapped(line, width))
+
+
+def _lines(answer: WhyAnswer) -> Iterator[str]:
+    words = WhyWords(answer)
+    for number, chain in enumerate(answer.chains):
+        if number:
+            yield ""
+        yield words.heading(chain)
+        yield words.paragraph(chain)
+        if chain.verdict is not Verdict.NONE:
+            yield ""
+            yield from _tree(chain, words)
+        for doubt in chain.doubts if chain.verdict is Verdict.POSSIBLE else ():
+            yield f"not certain: {doubt}"
+    if not answer.chains:
+        yield f"no deadlock found: {answer.looked_at} processes were looked at"
+    if answer.hidden and not _is_certain(answer):
+        count = f"{len(answer.hidden)} process{'es' * (len(answer.hidden) != 1)}"
+        yield ""
+        yield f"The kernel hides {count} from this user; root sees more."
+
+
+def _tree(chain: Chain, words: WhyWords) -> Iterator[str]:
+    before = None
+    for depth, step in enumerate(chain.steps):
+        who = words.subject(step, 0) if before is None else words.relation(before, step)
+        parts = (words.since(step), words.location(step))
+        details = "".join(f", {part}" for part in parts if part)
+        yield f"{'  ' * depth}{who}: {words.does(step)}{details}"
+        before = step
+    if chain.back_to >= 0:
+        depth, target = len(chain.steps), chain.steps[chain.back_to]
+        yield f"{'  ' * depth}back to {words.thread(target)}"
+
+
+def _is_certain(answer: WhyAnswer) -> bool:
+    return all(chain.verdict is Verdict.DEADLOCK for chain in answer.chains)
