@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -25,6 +25,8 @@ _WRITES = frozenset(
 )
 _TAKES_CONNECTIONS = frozenset({"accept", "accept4"})
 _SLEEPS = frozenset({"nanosleep", "clock_nanosleep"})
+_OPENS = frozenset({"open", "openat"})
+_FOR_OTHER_END = "wait_for_partner"  # the kernel's function for FIFOs (fs/pipe.c)
 _FOR_SIGNALS = frozenset({"pause", "rt_sigsuspend", "rt_sigtimedwait"})
 _SYSTEM_V = frozenset({"semop", "semtimedop", "msgrcv", "msgsnd"})
 _POLLS = frozenset({"poll", "ppoll"})
@@ -49,6 +51,7 @@ class CallWaits:
     def __init__(self, host: Host) -> None:
         self._host = host
         self._ends = FileEnds(host)
+        self._tids_of: dict[tuple[int, ...], frozenset[int]] = {}
         self._handled: dict[int, frozenset[int]] = {}  # signals with a handler, by pid
 
     def awaited(self, thread: HostThread) -> Awaited | None:
@@ -93,6 +96,8 @@ class CallWaits:
         assert call is not None
         if name in _SLEEPS:
             return Awaited("sleeps", other_end=TIME_LIMIT)
+        if name in _OPENS and procfs.thread_wchan(thread.pid, thread.tid) == _FOR_OTHER_END:
+            return Awaited("opens a FIFO", other_end="a process that opens its other end")
         if name in _FOR_SIGNALS:
             return Awaited("waits for a signal", other_end="a signal")
         if name in _SYSTEM_V:
@@ -101,7 +106,8 @@ class CallWaits:
         if syscalls.is_futex(call.number):
             return self._on_futex(thread)
         if name == "vfork":
-            return self._processes(thread, "waits for", "child", self._host.children.get(thread.pid, ()))
+            children = self._host.children.get(thread.pid, ())
+            return self._processes(thread, "waits for the start of", "child", children)
         if thread.state == "D":
             return Awaited(f"is in {name or 'the kernel'}, for a device", other_end="the device")
         return Awaited(f"is in {name or 'the kernel'}", other_end="the kernel")
@@ -154,13 +160,20 @@ class CallWaits:
             role=end.role,
             providers=providers,
             pids=end.pids,
-            other_end=end.other_end or ("" if providers else "a process that has just ended"),
+            other_end=end.other_end or ("" if providers else "the end of a process, just now,"),
             doubt=end.doubt or self._handler(thread),
         )
 
-    def _tids(self, pids: Iterable[int]) -> frozenset[int]:
-        """Return the threads of processes: each of them has the descriptors of its process."""
-        return frozenset(thread.tid for pid in pids for thread in self._host.threads(pid))
+    def _tids(self, pids: tuple[int, ...]) -> frozenset[int]:
+        """Return the threads of processes: each of them has the descriptors of its process.
+
+        Waits for the same processes share one set, because thousands of threads may wait.
+        """
+        if pids not in self._tids_of:
+            self._tids_of[pids] = frozenset(
+                thread.tid for pid in pids for thread in self._host.threads(pid)
+            )
+        return self._tids_of[pids]
 
     def _polled(self, pid: int, address: int, count: int) -> list[int]:
         raw = process_memory.read(pid, address, min(count, _MAX_POLLED) * _POLLED.size)
@@ -214,13 +227,12 @@ class CallWaits:
         """A word that is private to a process is changed by its threads alone."""
         assert thread.call is not None
         wait = futex.parse_wait(thread.pid, thread.call)
-        others = frozenset(other.tid for other in self._host.threads(thread.pid)) - {thread.tid}
         if wait is None or not wait.private:
             return Awaited("waits for a lock in shared memory", other_end="another process")
         return Awaited(
             does="waits for another thread of its process",
             role=ANY_THREAD,
-            providers=others,
+            providers=self._tids((thread.pid,)),
             pids=(thread.pid,),
             other_end=TIME_LIMIT if wait.timed else "",
             doubt=self._handler(thread),

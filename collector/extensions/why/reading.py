@@ -10,9 +10,10 @@ from msgspec.structs import replace
 
 from locktop.collector.extensions.why import lock_waits, wait_chains
 from locktop.collector.extensions.why.lock_waits import ProcessScan
-from locktop.collector.extensions.why.model import Awaited, Chain, Step, WhyAnswer
+from locktop.collector.extensions.why.model import Chain, Step, WhyAnswer
 from locktop.collector.extensions.why.wait_chains import Knots, Look
 from locktop.collector.linux import procfs, syscalls
+from locktop.collector.linux.sleep_clock import SleepClock
 from locktop.collector.linux.target import check_proc, find_process
 
 #: Seconds between the looks, which must show the same waits.
@@ -59,8 +60,9 @@ def _answer(pids: Sequence[int], calls: Look, begin: float) -> WhyAnswer:
     knots = Knots(first, Look(pids, scans))
     chains = [wait_chains.chain(pid, first, knots) for pid in pids]
     scans |= _missing_scans(chains, scans)
+    details = _StepDetails(scans)
     return WhyAnswer(
-        chains=tuple(_with_frames(chain, scans) for chain in chains),
+        chains=tuple(map(details.add, chains)),
         looked_at=len(first.host.processes),
         names={pid: first.host.name(pid) for pid in _pids(chains)},
         thread_names={tid: name for scan in scans.values() for tid, name in scan.names.items()},
@@ -97,19 +99,36 @@ def _pids(chains: Iterable[Chain]) -> list[int]:
     return list(dict.fromkeys([*pids, *(s.thread.pid for chain in chains for s in chain.steps)]))
 
 
-def _with_frames(chain: Chain, scans: Mapping[int, ProcessScan]) -> Chain:
-    return replace(chain, steps=tuple(_with_frame(step, scans) for step in chain.steps))
+class _StepDetails:
+    """Where in the code the threads of chains are, and since when they sleep."""
 
+    def __init__(self, scans: Mapping[int, ProcessScan]) -> None:
+        self._scans = scans
+        self._clock = SleepClock()
 
-def _with_frame(step: Step, scans: Mapping[int, ProcessScan]) -> Step:
-    """Return a step with the place of its thread in the code, if the thread has not moved."""
-    thread = step.thread
-    frames = scans.get(thread.pid, ProcessScan()).frames.get(thread.tid, ())
-    awaited: Awaited | None = step.awaited
-    if awaited is None or awaited.frames or not frames:
-        return step
-    try:
-        is_same = procfs.thread_runs(thread.pid, thread.tid) == thread.runs
-    except (OSError, ValueError):
-        return step
-    return replace(step, awaited=replace(awaited, frames=frames)) if is_same else step
+    def add(self, chain: Chain) -> Chain:
+        """Return a chain with the details of each step."""
+        return replace(chain, steps=tuple(map(self._add, chain.steps)))
+
+    def _add(self, step: Step) -> Step:
+        """Return a step with the details of its thread, if the thread has not moved."""
+        thread, awaited = step.thread, step.awaited
+        if awaited is None:
+            return step
+        scan = self._scans.get(thread.pid, ProcessScan())
+        frames = awaited.frames or scan.frames.get(thread.tid, ())
+        duration_s, is_lower_bound = awaited.duration_s, awaited.is_lower_bound
+        if not duration_s:
+            since = self._clock.asleep_since(thread.pid, thread.tid)
+            if since is not None:
+                duration_s, is_lower_bound = time.monotonic() - since, True
+        try:
+            is_same = procfs.thread_runs(thread.pid, thread.tid) == thread.runs
+        except (OSError, ValueError):
+            is_same = False
+        if not is_same:
+            return step
+        more = replace(
+            awaited, frames=frames, duration_s=duration_s, is_lower_bound=is_lower_bound
+        )
+        return replace(step, awaited=more)

@@ -12,6 +12,8 @@ from locktop.collector.render.words.units import counted
 from locktop.collector.render.words.wrap import wrapped
 
 _MIN_WIDTH = 40
+#: The first process hides its files in a container; its pipes are of no other program.
+_INIT = 1
 
 
 def render(answer: WhyAnswer, width: int = 100) -> str:
@@ -34,7 +36,7 @@ def _lines(answer: WhyAnswer) -> Iterator[str]:
             yield f"not certain: {doubt}"
     if not answer.chains:
         yield f"no deadlock found: {answer.looked_at} processes were looked at"
-    if answer.hidden and not _is_certain(answer):
+    if set(answer.hidden) - {_INIT} and not _is_certain(answer):
         count = f"{len(answer.hidden)} process{'es' * (len(answer.hidden) != 1)}"
         yield ""
         yield f"The kernel hides {count} from this user; root sees more."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 
 from msgspec.structs import replace
 
@@ -76,24 +76,35 @@ class Look:
 
     def graph(self) -> WaitForGraph:
         """Return the waits that nobody else can end."""
+        requests = _Requests()
         blocked = {}
         for tid, awaited in self.awaited.items():
             thread = self.threads[tid]
             if awaited.other_end or not (awaited.is_settled or thread.runs >= 0):
                 continue
             seq = -1 if awaited.is_settled else thread.runs
-            blocked[tid] = BlockedThread(tid, seq, 1, tuple(_requests(awaited)))
+            blocked[tid] = BlockedThread(tid, seq, 1, requests.of_wait(awaited))
         return WaitForGraph(blocked, frozenset())
 
 
-def _requests(awaited: Awaited) -> Iterator[Request]:
-    """Yield the conditions that must all be met before a wait can end."""
-    reason = BlockReason.SIGNALS
-    yield Request(
-        reason, awaited.providers, is_or=not awaited.needs_all, doubt=awaited.doubt
-    )
-    if awaited.wakers is not None:
-        yield Request(reason, awaited.wakers, is_or=True, doubt=awaited.waker_doubt)
+class _Requests:
+    """The requests of waits. Waits for the same threads share theirs: there may be thousands."""
+
+    def __init__(self) -> None:
+        self._requests: dict[tuple[object, ...], Request] = {}
+
+    def of_wait(self, awaited: Awaited) -> tuple[Request, ...]:
+        """Return the conditions that must all be met before a wait can end."""
+        named = self._request(awaited.providers, not awaited.needs_all, awaited.doubt)
+        if awaited.wakers is None:
+            return (named,)
+        return named, self._request(awaited.wakers, True, awaited.waker_doubt)
+
+    def _request(self, providers: frozenset[int], is_or: bool, doubt: str) -> Request:
+        key = (id(providers), is_or, doubt)
+        if key not in self._requests:
+            self._requests[key] = Request(BlockReason.SIGNALS, providers, is_or, doubt)
+        return self._requests[key]
 
 
 class Knots:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
+from locktop.collector.extensions.why.call_waits import TIME_LIMIT
 from locktop.collector.extensions.why.file_ends import OTHER_END, SERVER
 from locktop.collector.extensions.why.model import (
     ANY_THREAD,
@@ -159,7 +160,9 @@ class WhyWords:
         other = awaited.other_end
         if not other:
             return "who could end that is not known"
-        return f"that ends by {clean(other)}"
+        if other == TIME_LIMIT:
+            return "it goes on by itself"
+        return f"{clean(other)} may end that"
 
 
 def _plural(role: str) -> str:
