@@ -13,7 +13,7 @@ from msgspec import Struct
 from locktop.collector.linux import procfs
 
 
-class OpenFile(NamedTuple):
+class Descriptor(NamedTuple):
     """A descriptor of a process."""
 
     pid: int
@@ -25,10 +25,10 @@ class OpenFile(NamedTuple):
 class OpenFiles(Struct, frozen=True):
     """The descriptors of processes."""
 
-    #: What a descriptor refers to, by pid and fd, as the kernel names it: "pipe:[123]", a path.
+    #: The kernel's name of what a descriptor refers to, by pid and fd: "pipe:[123]", a path.
     targets: Mapping[int, Mapping[int, str]] = MappingProxyType({})
     #: The descriptors by that name.
-    by_target: Mapping[str, Sequence[OpenFile]] = MappingProxyType({})
+    by_target: Mapping[str, Sequence[Descriptor]] = MappingProxyType({})
     #: The processes whose descriptors the kernel hides from this user.
     hidden: frozenset[int] = frozenset()
 
@@ -36,7 +36,7 @@ class OpenFiles(Struct, frozen=True):
 def read_all(pids: Iterable[int]) -> OpenFiles:
     """Return the descriptors of these processes; one that has ended has none."""
     targets: dict[int, dict[int, str]] = {}
-    by_target: dict[str, list[OpenFile]] = {}
+    by_target: dict[str, list[Descriptor]] = {}
     hidden = set()
     for pid in pids:
         try:
@@ -48,7 +48,7 @@ def read_all(pids: Iterable[int]) -> OpenFiles:
     return OpenFiles(targets, by_target, frozenset(hidden))
 
 
-def _read(pid: int, by_target: dict[str, list[OpenFile]]) -> dict[int, str]:
+def _read(pid: int, by_target: dict[str, list[Descriptor]]) -> dict[int, str]:
     """Return what each descriptor of a process refers to, and add it to ``by_target``."""
     directory = f"{procfs.shared_directory(pid)}/fd"
     targets: dict[int, str] = {}
@@ -62,7 +62,7 @@ def _read(pid: int, by_target: dict[str, list[OpenFile]]) -> dict[int, str]:
             continue
         fd = int(name)
         targets[fd] = target
-        file = OpenFile(pid, fd, bool(mode & stat.S_IRUSR), bool(mode & stat.S_IWUSR))
+        file = Descriptor(pid, fd, bool(mode & stat.S_IRUSR), bool(mode & stat.S_IWUSR))
         by_target.setdefault(target, []).append(file)
     return targets
 

@@ -85,9 +85,7 @@ def _attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
         start += length + 3 & ~3
 
 
-def _socket(
-    inode: int, kind: int, listens: bool, attributes: Mapping[int, bytes]
-) -> UnixSocket:
+def _socket(inode: int, kind: int, listens: bool, attributes: Mapping[int, bytes]) -> UnixSocket:
     name = attributes.get(_NAME, b"")
     text = "@" + clean(name[1:]) if name.startswith(b"\0") else clean(name.rstrip(b"\0"))
     icons = attributes.get(_ICONS, b"")
@@ -101,5 +99,3 @@ def _socket(
         waiting_clients=struct.unpack(f"={len(icons) // 4}I", icons),
         max_waiting=most if listens else 0,
     )
-
-

@@ -1,4 +1,4 @@
-"""What a thread waits for in a system call, and which threads could end the wait."""
+"""Reads what a thread waits for in a system call, and which threads could end the wait."""
 
 from __future__ import annotations
 
@@ -16,13 +16,17 @@ from locktop.collector.linux.file_locks import FileLock
 from locktop.collector.sanitize import clean
 
 _READS = frozenset(
-    "read readv pread64 preadv preadv2 recvfrom recvmsg recvmmsg accept accept4 mq_timedreceive"
-    " splice tee".split()
-)
+    {
+        "read", "readv", "pread64", "preadv", "preadv2", "recvfrom", "recvmsg", "recvmmsg",
+        "accept", "accept4", "mq_timedreceive", "splice", "tee",
+    }
+)  # fmt: skip
 _WRITES = frozenset(
-    "write writev pwrite64 pwritev pwritev2 sendto sendmsg sendmmsg sendfile vmsplice"
-    " mq_timedsend".split()
-)
+    {
+        "write", "writev", "pwrite64", "pwritev", "pwritev2", "sendto", "sendmsg", "sendmmsg",
+        "sendfile", "vmsplice", "mq_timedsend",
+    }
+)  # fmt: skip
 _TAKES_CONNECTIONS = frozenset({"accept", "accept4"})
 _SLEEPS = frozenset({"nanosleep", "clock_nanosleep"})
 _OPENS = frozenset({"open", "openat"})
@@ -46,7 +50,7 @@ _SIGCHLD = 17
 
 
 class CallWaits:
-    """The waits of threads in system calls, in one look at the machine."""
+    """The waits of threads in system calls, in one scan at the machine."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -57,43 +61,62 @@ class CallWaits:
     def awaited(self, thread: HostThread) -> Awaited | None:
         """Return what a thread waits for; None if it runs."""
         if thread.state in _STOPPED:
-            return self._stopped(thread)
+            return self._stop_wait(thread)
         if thread.is_hidden:
             return Awaited("does what the kernel hides from this user", other_end="not known")
-        call = thread.call
-        if call is None:
+        if thread.call is None:
             return None
-        name, (first, second, third, fourth, fifth, _) = (
-            syscalls.name(call.number),
-            call.arguments or (0,) * 6,
-        )
-        if name in _READS:
-            return self._on_end(thread, _verb(name), _fd(first))
-        if name in _WRITES:
-            return self._on_end(thread, "writes to", _fd(first), writes=True)
-        if name in _POLLS:
-            fds = self._polled(thread.pid, first, second)
-            is_timed = _as_signed(third) >= 0 if name == "poll" else third != 0
-            return self._on_any(thread, fds, is_timed)
-        if name in _SELECTS:
-            fds = self._selected(thread.pid, _fd(first), (second, third, fourth))
-            return self._on_any(thread, fds, fifth != 0)
-        if name in _EPOLLS:
-            is_timed = fourth != 0 if name == "epoll_pwait2" else _as_signed(fourth) >= 0
-            return self._on_any(thread, (_fd(first),), is_timed)
-        if name in ("wait4", "waitid"):
-            return self._on_children(thread, name, call.arguments)
-        if name == "flock":
-            return self._on_file_lock(thread, _fd(first), "FLOCK")
-        if name == "fcntl" and _fd(second) in _LOCK_WAITS:
-            return self._on_file_lock(thread, _fd(first), _LOCK_WAITS[_fd(second)])
-        if name == "connect":
-            return self._on_connect(thread, _fd(first), call.arguments)
+        name = syscalls.name(thread.call.number)
+        arguments = thread.call.arguments or (0,) * 6
+        for awaited_in in (self._on_descriptor, self._on_several, self._on_another):
+            if (awaited := awaited_in(thread, name, arguments)) is not None:
+                return awaited
         return self._other(thread, name)
 
-    def _other(self, thread: HostThread, name: str) -> Awaited | None:
-        call = thread.call
-        assert call is not None
+    def _on_descriptor(
+        self, thread: HostThread, name: str, arguments: Sequence[int]
+    ) -> Awaited | None:
+        fd = _fd(arguments[0])
+        if name in _READS:
+            return self._on_end(thread, _verb(name), fd)
+        if name in _WRITES:
+            return self._on_end(thread, "writes to", fd, writes=True)
+        if name == "connect":
+            return self._on_connect(thread, fd, arguments)
+        if name == "flock":
+            return self._on_file_lock(thread, fd, "FLOCK")
+        if name == "fcntl" and _fd(arguments[1]) in _LOCK_WAITS:
+            return self._on_file_lock(thread, fd, _LOCK_WAITS[_fd(arguments[1])])
+        return None
+
+    def _on_several(
+        self, thread: HostThread, name: str, arguments: Sequence[int]
+    ) -> Awaited | None:
+        first, second, third, fourth, fifth = arguments[:5]
+        if name in _POLLS:
+            is_timed = _signed_word(third) >= 0 if name == "poll" else third != 0
+            return self._on_any(thread, self._poll_fds(thread.pid, first, second), is_timed)
+        if name in _SELECTS:
+            fds = self._select_fds(thread.pid, _fd(first), (second, third, fourth))
+            return self._on_any(thread, fds, fifth != 0)
+        if name in _EPOLLS:
+            is_timed = fourth != 0 if name == "epoll_pwait2" else _signed_word(fourth) >= 0
+            return self._on_any(thread, (_fd(first),), is_timed)
+        return None
+
+    def _on_another(
+        self, thread: HostThread, name: str, arguments: Sequence[int]
+    ) -> Awaited | None:
+        if name in ("wait4", "waitid"):
+            return self._on_children(thread, name, arguments)
+        if name == "vfork":
+            children = self._host.children.get(thread.pid, ())
+            return self._processes(thread, "waits for the start of", "child", children)
+        assert thread.call is not None
+        return self._on_futex(thread) if syscalls.is_futex(thread.call.number) else None
+
+    @staticmethod
+    def _other(thread: HostThread, name: str) -> Awaited:
         if name in _SLEEPS:
             return Awaited("sleeps", other_end=TIME_LIMIT)
         if name in _OPENS and procfs.thread_wchan(thread.pid, thread.tid) == _FOR_OTHER_END:
@@ -103,11 +126,6 @@ class CallWaits:
         if name in _SYSTEM_V:
             what = "a System V semaphore" if name.startswith("sem") else "a System V queue"
             return Awaited(f"waits for {what}", other_end="any process")
-        if syscalls.is_futex(call.number):
-            return self._on_futex(thread)
-        if name == "vfork":
-            children = self._host.children.get(thread.pid, ())
-            return self._processes(thread, "waits for the start of", "child", children)
         if thread.state == "D":
             return Awaited(f"is in {name or 'the kernel'}, for a device", other_end="the device")
         return Awaited(f"is in {name or 'the kernel'}", other_end="the kernel")
@@ -137,7 +155,9 @@ class CallWaits:
                 if listener.listens and listener.name == path:
                     end = self._ends.listener(listener)
                     return replace(
-                        self._waiting(thread, f"connects to {end.object}, whose queue is full", end),
+                        self._waiting(
+                            thread, f"connects to {end.object}, whose queue is full", end
+                        ),
                         socket_limit=(fd, socket.SO_SNDTIMEO),
                     )
         return self._on_end(thread, "connects to", fd)
@@ -175,16 +195,18 @@ class CallWaits:
             )
         return self._tids_of[pids]
 
-    def _polled(self, pid: int, address: int, count: int) -> list[int]:
+    def _poll_fds(self, pid: int, address: int, count: int) -> list[int]:
         raw = process_memory.read(pid, address, min(count, _MAX_POLLED) * _POLLED.size)
         whole = len(raw) - len(raw) % _POLLED.size
         return [fd for fd, _, _ in _POLLED.iter_unpack(raw[:whole]) if fd >= 0]
 
-    def _selected(self, pid: int, count: int, sets: Sequence[int]) -> list[int]:
+    def _select_fds(self, pid: int, count: int, sets: Sequence[int]) -> list[int]:
         fds: set[int] = set()
         size = (min(count, _MAX_POLLED) + 63) // 64 * 8
         for address in sets:
-            bits = int.from_bytes(process_memory.read(pid, address, size) if address else b"", "little")
+            bits = int.from_bytes(
+                process_memory.read(pid, address, size) if address else b"", "little"
+            )
             fds.update(fd for fd in range(size * 8) if bits >> fd & 1)
         return sorted(fds)
 
@@ -193,7 +215,7 @@ class CallWaits:
     def _on_children(self, thread: HostThread, name: str, arguments: Sequence[int]) -> Awaited:
         children = self._host.children.get(thread.pid, ())
         if name == "wait4":
-            wanted = _as_signed(arguments[0])
+            wanted = _signed_word(arguments[0])
             only = {wanted} if wanted > 0 else set(children)
         elif arguments[0] == _P_PIDFD:
             return self._on_end(thread, "waits for", _fd(arguments[1]))
@@ -201,15 +223,13 @@ class CallWaits:
             only = {arguments[1]} if arguments[0] == _P_PID else set(children)
         return self._processes(thread, "waits for the end of", "child", sorted(only & {*children}))
 
-    def _processes(
-        self, thread: HostThread, verb: str, role: str, pids: Sequence[int]
-    ) -> Awaited:
+    def _processes(self, thread: HostThread, verb: str, role: str, pids: Sequence[int]) -> Awaited:
         names = [self._host.name(pid) for pid in pids]
-        shown = " or ".join(names[:2]) + (f" or {len(names) - 2} others" if names[2:] else "")
+        text = " or ".join(names[:2]) + (f" or {len(names) - 2} others" if names[2:] else "")
         end = FileEnd("", role, tuple(pids), "" if pids else "a child that is not known")
-        return self._waiting(thread, f"{verb} {shown or 'a child'}", end)
+        return self._waiting(thread, f"{verb} {text or 'a child'}", end)
 
-    def _stopped(self, thread: HostThread) -> Awaited:
+    def _stop_wait(self, thread: HostThread) -> Awaited:
         try:
             tracer = procfs.tracer(thread.pid)
         except (OSError, ValueError):
@@ -218,7 +238,8 @@ class CallWaits:
             end = FileEnd("", "tracer", (tracer,), "")
             return self._waiting(thread, f"is stopped by its tracer {self._host.name(tracer)}", end)
         return Awaited(
-            f"is stopped by a signal (`kill -CONT {thread.pid}` lets it go on)", other_end="a signal"
+            f"is stopped by a signal (`kill -CONT {thread.pid}` lets it go on)",
+            other_end="a signal",
         )
 
     # ---- locks ----
@@ -253,16 +274,14 @@ class CallWaits:
             if lock.waits and lock.type == type_ and lock.pid in (thread.pid, -1)
         ]
         numbers = {lock.number for lock in waits}
-        held = [
-            lock for lock in self._host.file_locks if not lock.waits and lock.number in numbers
-        ]
+        held = [lock for lock in self._host.file_locks if not lock.waits and lock.number in numbers]
         for lock in held:
             if lock.type == "POSIX":
                 yield lock.pid
             else:
-                yield from self._with_description(target, lock)
+                yield from self._description_sharers(target, lock)
 
-    def _with_description(self, target: str, lock: FileLock) -> Iterator[int]:
+    def _description_sharers(self, target: str, lock: FileLock) -> Iterator[int]:
         """Yield the processes with the open file that has the lock: children inherit it."""
         sharers = dict.fromkeys(
             file.pid
@@ -310,6 +329,6 @@ def _fd(value: int) -> int:
     return value & 0xFFFFFFFF
 
 
-def _as_signed(value: int) -> int:
+def _signed_word(value: int) -> int:
     value &= 0xFFFFFFFF
     return value - (1 << 32) if value >> 31 else value

@@ -1,4 +1,4 @@
-"""Who could make a descriptor ready: the other end of a pipe or a socket, an eventfd's users."""
+"""Finds who could make a descriptor ready: the other end of a pipe, the users of an eventfd."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class FileEnd(Struct, frozen=True):
 
 
 class FileEnds:
-    """The other ends of descriptors, in one look at the machine."""
+    """The other ends of descriptors, in one scan at the machine."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -79,13 +79,13 @@ class FileEnds:
         """Return several ends, of which one is enough, as one."""
         every = list(ends)
         objects = list(dict.fromkeys(end.object for end in every))
-        shown = ", ".join(objects[:3]) + (f" and {len(objects) - 3} more" if objects[3:] else "")
+        text = ", ".join(objects[:3]) + (f" and {len(objects) - 3} more" if objects[3:] else "")
         pids = dict.fromkeys(pid for end in every for pid in end.pids)
         others = list(dict.fromkeys(end.other_end for end in every if end.other_end))
         roles = {end.role for end in every if end.pids}
         role = roles.pop() if len(roles) == 1 else OTHER_END
         doubt = next((end.doubt for end in every if end.doubt), "")
-        return FileEnd(shown, role, tuple(pids), " or ".join(others[:2]), doubt)
+        return FileEnd(text, role, tuple(pids), " or ".join(others[:2]), doubt)
 
     # ---- pipes and files ----
 
@@ -95,7 +95,7 @@ class FileEnds:
             writes = any(file.writes for file in openers if (file.pid, file.fd) == (pid, fd))
         others = [file.pid for file in openers if (file.reads if writes else file.writes)]
         role = "reader" if writes else "writer"
-        return self._with_holders(_named(fd, target), role, others)
+        return self._shared_end(_descriptor_name(fd, target), role, others)
 
     def _path(self, pid: int, fd: int, target: str, writes: bool | None) -> FileEnd:
         """A FIFO or a message queue has ends like a pipe; other files are ready by themselves."""
@@ -104,7 +104,7 @@ class FileEnds:
             return self._fuse(pid, fd, target)
         if type_ == "mqueue" or (type_ and not type_.startswith(_REMOTE) and _is_fifo(pid, fd)):
             return self._pipe(pid, fd, target, writes)
-        return FileEnd(_named(fd, target), other_end="the kernel")
+        return FileEnd(_descriptor_name(fd, target), other_end="the kernel")
 
     @staticmethod
     def _file_system(pid: int, fd: int) -> str:
@@ -114,12 +114,12 @@ class FileEnds:
     def _fuse(self, pid: int, fd: int, target: str) -> FileEnd:
         """A file of a file system in user space: its daemon has the device open."""
         daemons = [file.pid for file in self._host.openers(_FUSE_DEVICE)]
-        name = f"{_named(fd, target)}, of a file system in user space"
+        name = f"{_descriptor_name(fd, target)}, of a file system in user space"
         if len(set(daemons)) == 1:
-            return self._with_holders(name, "daemon of the file system", daemons)
+            return self._shared_end(name, "daemon of the file system", daemons)
         return FileEnd(name, other_end="the daemon of the file system, which is not known")
 
-    def _with_holders(self, name: str, role: str, pids: Iterable[int]) -> FileEnd:
+    def _shared_end(self, name: str, role: str, pids: Iterable[int]) -> FileEnd:
         holders = tuple(dict.fromkeys(pids))
         if not holders:
             return FileEnd(name, role, other_end=NO_OTHER_END)
@@ -138,9 +138,7 @@ class FileEnds:
         The first process of a machine gives a pipe to its own children, if to any.
         """
         hidden, processes = self._host.files.hidden, self._host.processes
-        may_be_init = any(
-            pid in processes and processes[pid].parent == _INIT for pid in holders
-        )
+        may_be_init = any(pid in processes and processes[pid].parent == _INIT for pid in holders)
         if not hidden or (hidden == {_INIT} and not may_be_init):
             return ""
         count = "1 process" if len(hidden) == 1 else f"{len(hidden)} processes"
@@ -166,7 +164,7 @@ class FileEnds:
             peer = self._host.unix.get(unix.peer)
             name = unix.name or (peer.name if peer is not None else "")
             label = f"unix socket {name}" if name else f"unix socket {unix.inode}"
-            return self._with_holders(label, OTHER_END, self._holders(unix.peer))
+            return self._shared_end(label, OTHER_END, self._holders(unix.peer))
         for listener in self._host.unix.values():
             if unix.inode in listener.waiting_clients:
                 return self.listener(listener)
@@ -174,7 +172,7 @@ class FileEnds:
 
     def listener(self, unix: UnixSocket) -> FileEnd:
         """Return who could accept a connection that waits at a Unix socket."""
-        return self._with_holders(f"unix socket {unix.name}", SERVER, self._holders(unix.inode))
+        return self._shared_end(f"unix socket {unix.name}", SERVER, self._holders(unix.inode))
 
     def _internet(self, row: InternetSocket) -> FileEnd:
         if row.listens:
@@ -186,7 +184,7 @@ class FileEnds:
         for peer in rows:
             if (peer.protocol, peer.local, peer.remote) == (row.protocol, row.remote, row.local):
                 if peer.inode:
-                    return self._with_holders(name, OTHER_END, self._holders(peer.inode))
+                    return self._shared_end(name, OTHER_END, self._holders(peer.inode))
                 return self._accepting(name, row.remote)
         if row.connects and any(other.listens and _accepts(other, row.remote) for other in rows):
             return self._accepting(name, row.remote)
@@ -199,7 +197,7 @@ class FileEnds:
             if row.listens and _accepts(row, address)
             for pid in self._holders(row.inode)
         ]
-        return self._with_holders(name, SERVER, holders)
+        return self._shared_end(name, SERVER, holders)
 
     # ---- descriptors without a name ----
 
@@ -217,12 +215,12 @@ class FileEnds:
             for file in self._host.openers(_EVENTFD)
             if own and dict(open_files.information(file.pid, file.fd)).get("eventfd-id") == own
         ]
-        return self._with_holders(f"eventfd {fd}", "user", users or [pid])
+        return self._shared_end(f"eventfd {fd}", "user", users or [pid])
 
     def _timer(self, pid: int, fd: int) -> FileEnd:
         fields = dict(open_files.information(pid, fd))
         if fields.get("it_value", "") == _NOT_ARMED:
-            return self._with_holders(f"timer {fd}, which is not set,", "user", [pid])
+            return self._shared_end(f"timer {fd}, which is not set,", "user", [pid])
         return FileEnd(f"timer {fd}", other_end="a timer")
 
     def _pidfd(self, pid: int, fd: int) -> FileEnd:
@@ -232,7 +230,7 @@ class FileEnds:
         return FileEnd(f"the end of {self._host.name(process)}", "process", (process,))
 
 
-def _named(fd: int, target: str) -> str:
+def _descriptor_name(fd: int, target: str) -> str:
     names = {0: "its stdin", 1: "its stdout", 2: "its stderr"}
     if target.startswith(_PIPE):
         return f"{names[fd]} ({target})" if fd in names else f"pipe {fd} ({target})"

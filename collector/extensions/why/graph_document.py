@@ -19,15 +19,15 @@ def _lines(answer: WhyAnswer) -> Iterator[str]:
     for chain in answer.chains:
         for step in chain.steps:
             lines = (words.thread(step), words.location(step))
-            label = "\\n".join(_escaped(line) for line in lines if line)
+            label = "\\n".join(_dot_text(line) for line in lines if line)
             yield f'  t{step.thread.tid} [shape=box, label="{label}"];'
         following = list(chain.steps[1:])
         if chain.back_to >= 0:
             following.append(chain.steps[chain.back_to])
         for step, target in zip(chain.steps, following, strict=False):
-            does = _escaped(words.does(step))
+            does = _dot_text(words.does(step))
             yield f'  t{step.thread.tid} -> t{target.thread.tid} [label="{does}"];'
 
 
-def _escaped(text: str) -> str:
+def _dot_text(text: str) -> str:
     return clean(text).replace("\\", "\\\\").replace('"', '\\"')

@@ -1,4 +1,4 @@
-"""One look at the machine: its processes, their open files, sockets and locks of files."""
+"""One scan at the machine: its processes, their open files, sockets and locks of files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from locktop.collector.linux import (
 from locktop.collector.linux.command_line import program_words
 from locktop.collector.linux.file_locks import FileLock
 from locktop.collector.linux.internet_sockets import InternetSocket
-from locktop.collector.linux.open_files import OpenFile, OpenFiles
+from locktop.collector.linux.open_files import Descriptor, OpenFiles
 from locktop.collector.linux.unix_sockets import UnixSocket
 
 _ENDED = frozenset("ZX")
@@ -27,7 +27,7 @@ _SCRIPTS = (".py", ".pl", ".rb", ".sh", ".js")
 
 
 class Host:
-    """What the kernel tells of the machine. Each part is read when it is first wanted."""
+    """The machine by the kernel's files. Each part is read when it is first wanted."""
 
     def __init__(self) -> None:
         self.processes = _processes()
@@ -53,9 +53,9 @@ class Host:
     @functools.cached_property
     def internet(self) -> Sequence[InternetSocket]:
         """The TCP and UDP sockets of all network namespaces of the machine."""
-        return [row for pid in self._of_namespaces() for row in internet_sockets.read_all(pid)]
+        return [row for pid in self._namespace_members() for row in internet_sockets.read_all(pid)]
 
-    def _of_namespaces(self) -> Sequence[int]:
+    def _namespace_members(self) -> Sequence[int]:
         """Return a process of each network namespace."""
         members: dict[str, int] = {}
         for pid in self.processes:
@@ -106,7 +106,7 @@ class Host:
         """Return what a descriptor of a process refers to; "" if it is not known."""
         return self.files.targets.get(pid, {}).get(fd, "")
 
-    def openers(self, target: str) -> Sequence[OpenFile]:
+    def openers(self, target: str) -> Sequence[Descriptor]:
         """Return all descriptors that refer to the same pipe, socket or file."""
         return self.files.by_target.get(target, ())
 
@@ -123,7 +123,7 @@ class Host:
         try:
             words = program_words(procfs.cmdline(pid))
         except OSError:
-            words = ()
+            words = []
         name = os.path.basename(words[0]) if words else ""
         # A program may rename itself: only the script of an interpreter is a better name.
         return name if name.endswith(_SCRIPTS) else process.comm

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from locktop.collector.extensions.why.model import Chain, Step, WhyAnswer
+from locktop.collector.extensions.why.model import Chain, ChainStep, WhyAnswer
 from locktop.collector.extensions.why.words import WhyWords
 from locktop.collector.sanitize import clean
 
@@ -18,7 +18,7 @@ def document(answer: WhyAnswer) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "version": VERSION,
-        "looked_s": round(answer.looked_s, 6),
+        "scan_s": round(answer.scan_s, 6),
         "hidden": list(answer.hidden),
         "chains": [_chain(chain, words) for chain in answer.chains],
     }
@@ -35,7 +35,7 @@ def _chain(chain: Chain, words: WhyWords) -> dict[str, Any]:
     }
 
 
-def _step(step: Step, words: WhyWords) -> dict[str, Any]:
+def _step(step: ChainStep, words: WhyWords) -> dict[str, Any]:
     thread, awaited = step.thread, step.awaited
     return {
         "pid": thread.pid,

@@ -24,7 +24,7 @@ _PROBABLY = "no lock names its holder here: {holder} probably has it"
 
 
 class ProcessScan(Struct, frozen=True):
-    """What a scan adds to the calls of a process's threads."""
+    """The part of a scan that the calls of a process's threads lack."""
 
     #: The waits for locks, by tid. Those without a known holder have no providers.
     waits: Mapping[int, Awaited] = {}
@@ -51,9 +51,7 @@ def scan(pid: int) -> ProcessScan:
 class _ScanReader:
     """Translates a scan to the ids of locktop's pid namespace."""
 
-    def __init__(
-        self, pid: int, snapshot: Snapshot, later: dict[int, tuple[Frame, ...]]
-    ) -> None:
+    def __init__(self, pid: int, snapshot: Snapshot, later: dict[int, tuple[Frame, ...]]) -> None:
         """``later``: by tid, stacks that were read after the scan."""
         self._pid = pid
         self._later = later
@@ -81,7 +79,7 @@ class _ScanReader:
             frames[tid], names[tid] = self._frames(thread), thread.name
             wait = thread.waiting_for
             if wait is not None and not wait.idle:
-                waits[tid] = self._awaited(thread, graph.blocked.get(thread.tid))
+                waits[tid] = self._lock_wait(thread, graph.blocked.get(thread.tid))
         return ProcessScan(waits, frames, names)
 
     def _host_tid(self, tid: int) -> int:
@@ -93,7 +91,7 @@ class _ScanReader:
         frame = frame or self._index.wait_frame(thread)
         return (frame,) if frame is not None else ()
 
-    def _awaited(self, thread: Thread, blocked: BlockedThread | None) -> Awaited:
+    def _lock_wait(self, thread: Thread, blocked: BlockedThread | None) -> Awaited:
         wait = thread.waiting_for
         assert wait is not None
         awaited = Awaited(
@@ -119,9 +117,9 @@ class _ScanReader:
                 doubt=request.doubt,
                 needs_all=not request.is_or,
             )
-        return self._with_holders(awaited, wait.holders, self._index.locks.get(wait.lock))
+        return self._unproven_wait(awaited, wait.holders, self._index.locks.get(wait.lock))
 
-    def _with_holders(
+    def _unproven_wait(
         self, awaited: Awaited, holders: tuple[int, ...], lock: Lock | None
     ) -> Awaited:
         """A wait whose holder is not proven, or in another process."""

@@ -36,7 +36,7 @@ class HostProcess(Struct, frozen=True):
 
 
 class Awaited(Struct, frozen=True):
-    """What a thread waits for. One of the providers is enough to end the wait.
+    """The wait of a thread. One of the providers is enough to end the wait.
 
     A wait that something else may end, as ``other_end`` says, is in no deadlock.
     """
@@ -60,7 +60,7 @@ class Awaited(Struct, frozen=True):
     frames: tuple[Frame, ...] = ()  # of the waiting thread
 
 
-class Verdict(StrEnum):
+class WhyVerdict(StrEnum):
     """The answer for a process. The value is the word in JSON."""
 
     DEADLOCK = "deadlock"  # nobody in the knot can go on
@@ -69,7 +69,7 @@ class Verdict(StrEnum):
     NONE = "no_wait"
 
 
-class Step(Struct, frozen=True):
+class ChainStep(Struct, frozen=True):
     """A thread of a chain, and what it waits for."""
 
     thread: HostThread
@@ -81,19 +81,19 @@ class Chain(Struct, frozen=True):
     """The way from a process to the root of its wait."""
 
     pid: int
-    verdict: Verdict
-    steps: tuple[Step, ...]
+    verdict: WhyVerdict
+    steps: tuple[ChainStep, ...]
     back_to: int = -1  # the number of the step at which a circle of steps closes; -1: no circle
     doubts: tuple[str, ...] = ()  # what is missing for certainty
 
 
 class WhyAnswer(Struct, frozen=True):
-    """The answers for the processes that were asked for, of one look at the machine."""
+    """The answers for the processes that were asked for, of one scan at the machine."""
 
     chains: tuple[Chain, ...]
-    looked_at: int  # number of processes
+    scanned: int  # number of processes
     names: Mapping[int, str]  # of the processes in the chains, by pid: "convert 4802"
     #: Names of the threads in the chains, by tid, as the program itself knows them.
     thread_names: Mapping[int, str]
     hidden: tuple[int, ...] = ()  # processes whose files or calls this user may not see
-    looked_s: float = 0.0  # seconds that the looks took
+    scan_s: float = 0.0  # seconds that the looks took

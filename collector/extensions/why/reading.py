@@ -1,4 +1,4 @@
-"""Looks at the machine twice, with a scan of the processes on the way in between."""
+"""Reads why processes wait: two scans of the machine, and one of each process on the way."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from msgspec.structs import replace
 
 from locktop.collector.extensions.why import lock_waits, wait_chains
 from locktop.collector.extensions.why.lock_waits import ProcessScan
-from locktop.collector.extensions.why.model import Chain, Step, WhyAnswer
-from locktop.collector.extensions.why.wait_chains import Knots, Look
+from locktop.collector.extensions.why.model import Chain, ChainStep, WhyAnswer
+from locktop.collector.extensions.why.stuck_threads import StuckSets
+from locktop.collector.extensions.why.wait_scan import WaitScan
 from locktop.collector.linux import procfs, syscalls
 from locktop.collector.linux.sleep_clock import SleepClock
 from locktop.collector.linux.target import check_proc, find_process
 
-#: Seconds between the looks, which must show the same waits.
+#: Seconds between the two scans, which must show the same waits.
 _BETWEEN_S = 0.25
 #: Processes of which the locks and the stacks are read: the nearest ones.
 _MAX_SCANS = 24
@@ -30,7 +31,7 @@ def why(pids: Sequence[int]) -> WhyAnswer:
     """
     for pid in pids:
         find_process(pid)
-    return _answer(pids, Look(pids, {}), time.monotonic())
+    return _answer(pids, WaitScan(pids, {}), time.monotonic())
 
 
 def why_stuck() -> WhyAnswer:
@@ -42,47 +43,47 @@ def why_stuck() -> WhyAnswer:
     check_proc()
     begin = time.monotonic()
     everybody = [pid for pid in procfs.pids() if pid != os.getpid()]
-    first = Look(everybody, {})
+    first = WaitScan(everybody, {})
     time.sleep(_BETWEEN_S)
-    stuck = Knots(first, Look(everybody, {})).possible
+    stuck = StuckSets(first, WaitScan(everybody, {})).possible
     pids = [pid for pid in everybody if any(t.tid in stuck for t in first.host.threads(pid))]
     if not pids:
-        count, looked_s = len(everybody), time.monotonic() - begin
-        return WhyAnswer((), count, {}, {}, _hidden(first), looked_s)
-    return _answer(pids, Look(pids, {}), begin)
+        count, scan_s = len(everybody), time.monotonic() - begin
+        return WhyAnswer((), count, {}, {}, _hidden(first), scan_s)
+    return _answer(pids, WaitScan(pids, {}), begin)
 
 
-def _answer(pids: Sequence[int], calls: Look, begin: float) -> WhyAnswer:
-    """Return the answer. ``calls``: a look at the calls of threads; ``begin``: time.monotonic()."""
-    scans = {pid: lock_waits.scan(pid) for pid in _with_lock_waits(calls)[:_MAX_SCANS]}
-    first = Look(pids, scans)
+def _answer(pids: Sequence[int], calls: WaitScan, begin: float) -> WhyAnswer:
+    """Return the answer. ``calls``: a scan without locks; ``begin``: a time.monotonic()."""
+    scans = {pid: lock_waits.scan(pid) for pid in _lock_waiters(calls)[:_MAX_SCANS]}
+    first = WaitScan(pids, scans)
     time.sleep(_BETWEEN_S)
-    knots = Knots(first, Look(pids, scans))
-    chains = [wait_chains.chain(pid, first, knots) for pid in pids]
+    stuck = StuckSets(first, WaitScan(pids, scans))
+    chains = [wait_chains.chain(pid, first, stuck) for pid in pids]
     scans |= _missing_scans(chains, scans)
     details = _StepDetails(scans)
     return WhyAnswer(
         chains=tuple(map(details.add, chains)),
-        looked_at=len(first.host.processes),
+        scanned=len(first.host.processes),
         names={pid: first.host.name(pid) for pid in _pids(chains)},
         thread_names={tid: name for scan in scans.values() for tid, name in scan.names.items()},
         hidden=_hidden(first),
-        looked_s=time.monotonic() - begin,
+        scan_s=time.monotonic() - begin,
     )
 
 
-def _hidden(look: Look) -> tuple[int, ...]:
-    return tuple(sorted(look.host.hidden | look.host.files.hidden))
+def _hidden(scan: WaitScan) -> tuple[int, ...]:
+    return tuple(sorted(scan.host.hidden | scan.host.files.hidden))
 
 
-def _with_lock_waits(look: Look) -> list[int]:
-    """Return the processes of a look whose threads may wait for locks, the nearest first."""
+def _lock_waiters(scan: WaitScan) -> list[int]:
+    """Return the processes of a scan whose threads may wait for locks, the nearest first."""
     waiting = {
         thread.pid
-        for thread in look.threads.values()
+        for thread in scan.threads.values()
         if thread.call is not None and syscalls.is_futex(thread.call.number)
     }
-    return [pid for pid in look.reached if pid in waiting]
+    return [pid for pid in scan.reached if pid in waiting]
 
 
 def _missing_scans(
@@ -110,7 +111,7 @@ class _StepDetails:
         """Return a chain with the details of each step."""
         return replace(chain, steps=tuple(map(self._add, chain.steps)))
 
-    def _add(self, step: Step) -> Step:
+    def _add(self, step: ChainStep) -> ChainStep:
         """Return a step with the details of its thread, if the thread has not moved."""
         thread, awaited = step.thread, step.awaited
         if awaited is None:
@@ -128,7 +129,5 @@ class _StepDetails:
             is_same = False
         if not is_same:
             return step
-        more = replace(
-            awaited, frames=frames, duration_s=duration_s, is_lower_bound=is_lower_bound
-        )
+        more = replace(awaited, frames=frames, duration_s=duration_s, is_lower_bound=is_lower_bound)
         return replace(step, awaited=more)

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from msgspec.structs import replace
-
-from locktop.collector.extensions.why.model import Chain, Verdict, WhyAnswer
+from locktop.collector.extensions.why.model import Chain, WhyAnswer, WhyVerdict
 from locktop.collector.extensions.why.words import WhyWords
-from locktop.collector.render.words.units import counted
 from locktop.collector.render.words.wrap import wrapped
 
 _MIN_WIDTH = 40
@@ -29,13 +26,13 @@ def _lines(answer: WhyAnswer) -> Iterator[str]:
             yield ""
         yield words.heading(chain)
         yield words.paragraph(chain)
-        if chain.verdict is not Verdict.NONE:
+        if chain.verdict is not WhyVerdict.NONE:
             yield ""
             yield from _tree(chain, words)
-        for doubt in chain.doubts if chain.verdict is Verdict.POSSIBLE else ():
+        for doubt in chain.doubts if chain.verdict is WhyVerdict.POSSIBLE else ():
             yield f"not certain: {doubt}"
     if not answer.chains:
-        yield f"no deadlock found: {answer.looked_at} processes were looked at"
+        yield f"no deadlock found: {answer.scanned} processes were looked at"
     if set(answer.hidden) - {_INIT} and not _is_certain(answer):
         count = f"{len(answer.hidden)} process{'es' * (len(answer.hidden) != 1)}"
         yield ""
@@ -56,4 +53,4 @@ def _tree(chain: Chain, words: WhyWords) -> Iterator[str]:
 
 
 def _is_certain(answer: WhyAnswer) -> bool:
-    return all(chain.verdict is Verdict.DEADLOCK for chain in answer.chains)
+    return all(chain.verdict is WhyVerdict.DEADLOCK for chain in answer.chains)

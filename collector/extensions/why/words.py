@@ -12,15 +12,15 @@ from locktop.collector.extensions.why.model import (
     ANY_THREAD,
     Awaited,
     Chain,
-    Step,
-    Verdict,
+    ChainStep,
     WhyAnswer,
+    WhyVerdict,
 )
 from locktop.collector.render.words.source_location import short_location
 from locktop.collector.render.words.units import counted, lasting
 from locktop.collector.sanitize import clean
 
-#: What providers of a role do, where that says more than the role.
+#: Clauses about providers of a role that say more than the role.
 _VERBS = {
     "holder": "has it",
     "likely holder": "probably has it",
@@ -29,10 +29,10 @@ _VERBS = {
 #: The clause before names such a provider already.
 _NAMED_BEFORE = ("child", "process", "tracer")
 _HEADINGS = {
-    Verdict.DEADLOCK: "deadlock",
-    Verdict.POSSIBLE: "possible deadlock",
-    Verdict.WAITS: "no deadlock",
-    Verdict.NONE: "no wait",
+    WhyVerdict.DEADLOCK: "deadlock",
+    WhyVerdict.POSSIBLE: "possible deadlock",
+    WhyVerdict.WAITS: "no deadlock",
+    WhyVerdict.NONE: "no wait",
 }
 _STATES = {
     "R": "runs",
@@ -57,7 +57,7 @@ class WhyWords:
         """Return a process as "convert 4802"."""
         return clean(self._answer.names.get(pid, f"process {pid}"))
 
-    def thread(self, step: Step, beside: int = 0) -> str:
+    def thread(self, step: ChainStep, beside: int = 0) -> str:
         """Return a thread with its process; without it if that is ``beside``, a pid."""
         thread = step.thread
         if thread.tid == thread.pid:
@@ -69,32 +69,32 @@ class WhyWords:
         """Return the way to the root in one sentence."""
         return "; ".join([*self._clauses(chain), self._end(chain)]) + "."
 
-    def location(self, step: Step) -> str:
+    def location(self, step: ChainStep) -> str:
         """Return where in the code a thread is; "" if that is not known."""
         frames = step.awaited.frames if step.awaited is not None else ()
         return clean(short_location(frames[0])) if frames else ""
 
-    def does(self, step: Step) -> str:
+    def does(self, step: ChainStep) -> str:
         """Return what a thread does, as a clause without its subject."""
         if step.awaited is None:
             return _STATES.get(step.thread.state, "runs")
         does = clean(step.awaited.does, _MAX_LENGTH)
-        return _of_several(does) if step.along > 1 else does
+        return _plural_verb(does) if step.along > 1 else does
 
-    def since(self, step: Step) -> str:
+    def since(self, step: ChainStep) -> str:
         """Return how long a wait for a lock has lasted; "" if that is not known."""
         awaited = step.awaited
         if awaited is None or not awaited.duration_s:
             return ""
         return f"for {lasting(awaited.duration_s, awaited.is_lower_bound)}"
 
-    def subject(self, step: Step, beside: int = 0) -> str:
+    def subject(self, step: ChainStep, beside: int = 0) -> str:
         """Return a thread, or how many threads of its process do the same."""
         if step.along > 1:
             return counted(step.along, "thread")
         return self.thread(step, beside)
 
-    def relation(self, before: Step, step: Step) -> str:
+    def relation(self, before: ChainStep, step: ChainStep) -> str:
         """Return what a thread is to the one that waits for it, as "the only writer is ..."."""
         awaited = before.awaited
         assert awaited is not None
@@ -117,14 +117,16 @@ class WhyWords:
             return
         subject = self.subject(first, chain.pid)
         does = self.does(first)
-        begin = f"{self.process(chain.pid)}: {subject} " if subject != self.process(
-            chain.pid
-        ) else f"{subject} "
+        begin = (
+            f"{self.process(chain.pid)}: {subject} "
+            if subject != self.process(chain.pid)
+            else f"{subject} "
+        )
         yield begin + does
         for before, step in zip(chain.steps, chain.steps[1:], strict=False):
             yield self._clause(before, step)
 
-    def _clause(self, before: Step, step: Step) -> str:
+    def _clause(self, before: ChainStep, step: ChainStep) -> str:
         relation, does = self.relation(before, step), self.does(replace(step, along=1))
         awaited = before.awaited
         assert awaited is not None
@@ -134,7 +136,7 @@ class WhyWords:
         return f"{relation} {does}" if is_named else f"{relation}, which {does}"
 
     def _end(self, chain: Chain) -> str:
-        if chain.verdict in (Verdict.DEADLOCK, Verdict.POSSIBLE):
+        if chain.verdict in (WhyVerdict.DEADLOCK, WhyVerdict.POSSIBLE):
             return self._circle(chain)
         last = chain.steps[-1] if chain.steps else None
         if last is None:
@@ -144,7 +146,11 @@ class WhyWords:
         return self._may_end(last.awaited)
 
     def _circle(self, chain: Chain) -> str:
-        may = "nobody can go on" if chain.verdict is Verdict.DEADLOCK else "perhaps nobody can go on"
+        may = (
+            "nobody can go on"
+            if chain.verdict is WhyVerdict.DEADLOCK
+            else "perhaps nobody can go on"
+        )
         last = chain.steps[-1]
         if chain.back_to < 0:
             return f"nobody else can end that: {may}"
@@ -170,7 +176,7 @@ def _plural(role: str) -> str:
     return f"{first}{'ren' if first == 'child' else 's'}{comma}{rest}"
 
 
-def _of_several(does: str) -> str:
+def _plural_verb(does: str) -> str:
     """Return a clause with the verb of several subjects."""
     verb, _, rest = does.partition(" ")
     verbs = {"is": "are", "does": "do"}

@@ -6,7 +6,7 @@ import argparse
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.extensions.why.formats import WHY_FORMATS
-from locktop.collector.extensions.why.model import Verdict, WhyAnswer
+from locktop.collector.extensions.why.model import WhyAnswer, WhyVerdict
 from locktop.tui.commands import options
 from locktop.tui.commands.output import (
     add_format,
@@ -30,7 +30,7 @@ handler that may act, a lock without a known holder, or files of other users.
 
 exit status: 0 no deadlock found; 1 a deadlock is certain; 2 no answer; 3 a deadlock is possible."""
 
-_STATUS = {Verdict.DEADLOCK: 1, Verdict.POSSIBLE: 3}
+_STATUS = {WhyVerdict.DEADLOCK: 1, WhyVerdict.POSSIBLE: 3}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
