@@ -7,8 +7,8 @@ import subprocess
 from msgspec.structs import replace
 from unit.builders.records import snapshot, thread
 
-from locktop.collector.sources.thread_stacks import late_reads
 from locktop.collector.model import ActivityState, Snapshot, ThreadActivity, ThreadState
+from locktop.collector.sources.thread_stacks import late_reads
 
 
 def of_process(pid: int, now: ThreadActivity | None = None) -> Snapshot:
