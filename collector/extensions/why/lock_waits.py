@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 
@@ -11,15 +12,18 @@ from msgspec.structs import replace
 from locktop.collector.analysis import wait_requests
 from locktop.collector.analysis.wait_for_graph import BlockedThread
 from locktop.collector.errors import LocktopError
-from locktop.collector.extensions.why.model import Awaited
+from locktop.collector.extensions.why.call_waits import TIME_LIMIT
+from locktop.collector.extensions.why.model import HOLDER, Awaited
 from locktop.collector.linux import procfs
-from locktop.collector.model import Frame, Lock, Snapshot, Thread
+from locktop.collector.model import BlockReason, Frame, Lock, Snapshot, Thread
 from locktop.collector.model.frames import innermost_own_frame
 from locktop.collector.render.words.foreign_code import innermost_program_frame
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
-from locktop.collector.sources.attach import attach
+from locktop.collector.sources.attach import Source, attach
 from locktop.collector.sources.thread_stacks import scanned_stacks
 
+#: Seconds for the owners of locks, and between two scans for them.
+_MAX_SCANS_S, _BETWEEN_S = 1.2, 0.2
 _PROBABLY = "no lock names its holder here: {holder} probably has it"
 
 
@@ -40,12 +44,31 @@ def scan(pid: int) -> ProcessScan:
     """
     try:
         with closing(attach(pid)) as source:
-            source.scan()  # a sampled process: only a second scan proves a deadlock
-            snapshot = source.scan(resolve=True)
+            snapshot = _scan_until_known(source)
             later = scanned_stacks.read_later(snapshot)
     except LocktopError:
         return ProcessScan()
     return _ScanReader(pid, snapshot, later).read()
+
+
+def _scan_until_known(source: Source) -> Snapshot:
+    """Return a scan with names, in which the holders of all locks are known as far as they can be.
+
+    A deadlock of a sampled process, and an owner in another process, need several scans.
+    """
+    deadline = time.monotonic() + _MAX_SCANS_S
+    snapshot = source.scan()
+    while _has_unknown_holders(snapshot) and time.monotonic() < deadline:
+        time.sleep(_BETWEEN_S)
+        snapshot = source.scan()
+    return source.scan(resolve=True)
+
+
+def _has_unknown_holders(snapshot: Snapshot) -> bool:
+    waits = (thread.waiting_for for thread in snapshot.threads)
+    return not snapshot.deadlocks and any(
+        wait is not None and not wait.idle and not wait.timed and not wait.holders for wait in waits
+    )
 
 
 class _ScanReader:
@@ -58,6 +81,13 @@ class _ScanReader:
         self._index = SnapshotIndex(snapshot)
         self._snapshot = snapshot
         self._host_tids = _host_tids(pid)
+        self._ended = {
+            edge.held_by
+            for deadlock in snapshot.deadlocks
+            if deadlock.certain
+            for edge in deadlock.cycle
+            if edge.reason is BlockReason.ABANDONED
+        }
         self._stuck = {
             edge.tid: edge.held_by
             for deadlock in snapshot.deadlocks
@@ -92,26 +122,32 @@ class _ScanReader:
         return (frame,) if frame is not None else ()
 
     def _lock_wait(self, thread: Thread, blocked: BlockedThread | None) -> Awaited:
+        """Return a wait for a lock, with who has it."""
+        awaited = self._held_wait(thread, blocked)
+        ended = self._ended.intersection(awaited.providers)
+        return replace(awaited, ended_holder=min(ended), is_settled=True) if ended else awaited
+
+    def _held_wait(self, thread: Thread, blocked: BlockedThread | None) -> Awaited:
         wait = thread.waiting_for
         assert wait is not None
         awaited = Awaited(
             does=f"waits for {self._index.lock_name(wait.lock)}",
             duration_s=wait.duration_s,
             is_lower_bound=wait.is_lower_bound,
-            other_end="its time limit" if wait.timed else "",
+            other_end=TIME_LIMIT if wait.timed else "",
         )
         if thread.tid in self._stuck:
             holder = self._stuck[thread.tid]
             tids = frozenset({self._host_tid(holder)} if holder else ())
             return replace(
-                awaited, role="holder", providers=tids, pids=(self._pid,), is_settled=True,
+                awaited, role=HOLDER, providers=tids, pids=(self._pid,), is_settled=True,
                 other_end="",
             )  # fmt: skip
         if blocked is not None:
             request = blocked.requests[0]
             return replace(
                 awaited,
-                role="holder",
+                role=HOLDER,
                 providers=frozenset(map(self._host_tid, request.providers)),
                 pids=tuple(self._pids(request.providers)),
                 doubt=request.doubt,
@@ -132,7 +168,7 @@ class _ScanReader:
             doubt = _PROBABLY.format(holder=self._index.thread_name(tids[0]))
         return replace(
             awaited,
-            role="holder" if holders else "likely holder",
+            role=HOLDER if holders else "likely holder",
             providers=frozenset(map(self._host_tid, tids)),
             pids=tuple(self._pids(tids)),
             doubt=doubt,

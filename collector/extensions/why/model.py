@@ -10,6 +10,8 @@ from msgspec import Struct
 from locktop.collector.linux.syscalls import SystemCall
 from locktop.collector.model import Frame
 
+#: The role of a thread that certainly has a lock.
+HOLDER = "holder"
 #: The role of the threads of a process for one that waits at a word of its memory.
 ANY_THREAD = "thread"
 
@@ -55,6 +57,8 @@ class Awaited(Struct, frozen=True):
     waker_doubt: str = ""  # as ``doubt``, of ``wakers``
     needs_all: bool = False  # all providers must go on, as the readers of a lock for a writer
     is_settled: bool = False  # a scan of the process has proven that the wait goes on
+    #: The id of the holder, if that thread ended without a release; 0: it lives.
+    ended_holder: int = 0
     duration_s: float = 0.0  # of a wait for a lock; 0.0: not known
     is_lower_bound: bool = False
     frames: tuple[Frame, ...] = ()  # of the waiting thread

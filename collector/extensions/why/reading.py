@@ -55,8 +55,12 @@ def why_stuck() -> WhyAnswer:
 
 def _answer(pids: Sequence[int], calls: WaitScan, begin: float) -> WhyAnswer:
     """Return the answer. ``calls``: a scan without locks; ``begin``: a time.monotonic()."""
-    scans = {pid: lock_waits.scan(pid) for pid in _lock_waiters(calls)[:_MAX_SCANS]}
-    first = WaitScan(pids, scans)
+    scans: dict[int, ProcessScan] = {}
+    first = calls
+    # The owner of a lock may be in a process that the calls alone do not lead to.
+    while new := _lock_waiters(first, scans):
+        scans |= {pid: lock_waits.scan(pid) for pid in new}
+        first = WaitScan(pids, scans)
     time.sleep(_BETWEEN_S)
     stuck = StuckSets(first, WaitScan(pids, scans))
     chains = [wait_chains.chain(pid, first, stuck) for pid in pids]
@@ -76,14 +80,18 @@ def _hidden(scan: WaitScan) -> tuple[int, ...]:
     return tuple(sorted(scan.host.hidden | scan.host.files.hidden))
 
 
-def _lock_waiters(scan: WaitScan) -> list[int]:
-    """Return the processes of a scan whose threads may wait for locks, the nearest first."""
+def _lock_waiters(scan: WaitScan, scans: Mapping[int, ProcessScan]) -> list[int]:
+    """Return the processes whose threads may wait for locks, the nearest first.
+
+    Those of ``scans`` are left out, and those that would be too many.
+    """
     waiting = {
         thread.pid
         for thread in scan.threads.values()
         if thread.call is not None and syscalls.is_futex(thread.call.number)
     }
-    return [pid for pid in scan.reached if pid in waiting]
+    pids = [pid for pid in scan.reached if pid in waiting and pid not in scans]
+    return pids[: _MAX_SCANS - len(scans)]
 
 
 def _missing_scans(

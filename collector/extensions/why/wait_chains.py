@@ -34,8 +34,8 @@ def chain(pid: int, scan: WaitScan, stuck: StuckSets) -> Chain:
         steps = tuple(ChainStep(scan.threads[tid], None) for tid in tids[:1])
         return Chain(pid, WhyVerdict.NONE, steps)
     start = _most_telling(waiting, scan)
-    steps, _ = _follow(start, scan, frozenset())
-    return Chain(pid, WhyVerdict.WAITS, steps)
+    steps, back_to = _follow(start, scan, frozenset())
+    return Chain(pid, WhyVerdict.WAITS, steps, back_to)
 
 
 def _most_telling(tids: Iterable[int], scan: WaitScan) -> int:
@@ -63,19 +63,22 @@ def _rank(awaited: Awaited) -> int:
 
 
 def _follow(start: int, scan: WaitScan, stuck: Set[int]) -> tuple[tuple[ChainStep, ...], int]:
-    """Return the steps from a thread to the end of its chain, and where a circle closes."""
-    order: dict[int, int] = {}
+    """Return the steps from a thread to the end of its chain, and where a circle closes.
+
+    Threads of a process that do the same are one step.
+    """
+    order: dict[tuple[int, str], int] = {}
     steps: list[ChainStep] = []
-    tid = start
-    while tid not in order:
-        order[tid] = len(steps)
+    tid: int | None = start
+    while tid is not None:
         thread, awaited = scan.threads[tid], scan.awaited.get(tid)
+        key = thread.pid, awaited.does if awaited is not None else str(tid)
+        if key in order:
+            return tuple(steps), order[key]
+        order[key] = len(steps)
         steps.append(ChainStep(thread, awaited, _along(thread, awaited, scan)))
-        following = _next(awaited, scan, stuck)
-        if following is None:
-            return tuple(steps), -1
-        tid = following
-    return tuple(steps), order[tid]
+        tid = _next(awaited, scan, stuck)
+    return tuple(steps), -1
 
 
 def _along(thread: HostThread, awaited: Awaited | None, scan: WaitScan) -> int:

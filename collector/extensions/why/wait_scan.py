@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping
 from msgspec.structs import replace
 
 from locktop.collector.analysis.wait_for_graph import BlockedThread, Request, WaitForGraph
-from locktop.collector.extensions.why.call_waits import CallWaits
+from locktop.collector.extensions.why.call_waits import TIME_LIMIT, CallWaits
 from locktop.collector.extensions.why.host import Host
 from locktop.collector.extensions.why.lock_waits import ProcessScan
-from locktop.collector.extensions.why.model import ANY_THREAD, Awaited, HostThread
+from locktop.collector.extensions.why.model import ANY_THREAD, HOLDER, Awaited, HostThread
 from locktop.collector.model import BlockReason
 
 #: Processes of one search. Beyond them, a provider counts as one that may go on.
@@ -57,7 +57,9 @@ class WaitScan:
             lock = replace(lock, wakers=by_call.providers, waker_doubt=by_call.doubt)
         if not lock.providers:
             lock = replace(lock, role=by_call.role, providers=by_call.providers, pids=by_call.pids)
-        other_end = "" if lock.is_settled else by_call.other_end
+        # The owner of a mutex in shared memory is known: no other process may end that wait.
+        is_owned = lock.is_settled or (lock.role == HOLDER and by_call.other_end != TIME_LIMIT)
+        other_end = "" if is_owned else by_call.other_end
         doubt = lock.doubt or by_call.doubt
         return replace(lock, other_end=other_end, doubt=doubt, frames=frames)
 
@@ -71,7 +73,8 @@ class WaitScan:
                 continue
             seq = -1 if awaited.is_settled else thread.runs
             blocked[tid] = BlockedThread(tid, seq, 1, requests.requests(awaited))
-        return WaitForGraph(blocked, frozenset())
+        ended = {awaited.ended_holder for awaited in self.awaited.values()} - {0}
+        return WaitForGraph(blocked, ended)
 
 
 class _Requests:

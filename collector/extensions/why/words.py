@@ -143,7 +143,17 @@ class WhyWords:
             return "nothing more is known"
         if last.awaited is None:
             return "it can go on"
+        if chain.back_to >= 0:
+            return self._open_circle(chain)
         return self._may_end(last.awaited)
+
+    def _open_circle(self, chain: Chain) -> str:
+        """A circle of waits of which one may end from outside, or by another thread."""
+        waits = [step.awaited for step in chain.steps[chain.back_to :] if step.awaited is not None]
+        other = next((wait.other_end for wait in waits if wait.other_end), "another thread")
+        target = chain.steps[chain.back_to]
+        again = "" if target is chain.steps[-1] else f"{self.relation(chain.steps[-1], target)}; "
+        return f"{again}{clean(other)} may end one of these waits"
 
     def _circle(self, chain: Chain) -> str:
         may = (
@@ -152,10 +162,13 @@ class WhyWords:
             else "perhaps nobody can go on"
         )
         last = chain.steps[-1]
-        if chain.back_to < 0:
-            return f"nobody else can end that: {may}"
         awaited = last.awaited
         assert awaited is not None
+        if awaited.ended_holder:
+            holder = f"thread {awaited.ended_holder}"
+            return f"{holder} had it, and ended without a release: {may}"
+        if chain.back_to < 0:
+            return f"nobody else can end that: {may}"
         target = chain.steps[chain.back_to]
         if target is last:
             return f"nobody but itself could end that: {may}"

@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 from support import requirements, tool
 from support.eventually import until
-from support.targets import source_of
+from support.targets import StartTarget, source_of
 
 from locktop.collector.linux import unix_sockets
 
-#: Scenarios at a time: each is two to six small processes.
-_BATCH = 12
+#: Scenarios at a time, each of two to six small processes: one call asks about all of them.
+_BATCH = 40
 #: `locktop why` is asked so often about processes that may go on.
-_QUERIES = 3
+_QUERIES = 2
 _SCENARIO = re.compile(r"^@scenario\ndef (\w+)", re.MULTILINE)
 #: By scenario: parts of the sentence, in order. {} is the first process.
 _SENTENCES = {
@@ -155,6 +155,39 @@ def test_the_chain_has_the_lines_of_the_code_and_the_times() -> None:
         assert first["pid"] == pid
         assert second["pid"] != pid
         assert first["since_s"] > 0
+
+
+@pytest.fixture(params=["start_target", "start_unprepared"])
+def start(request: pytest.FixtureRequest) -> StartTarget:
+    """Starts a target, with the library and without."""
+    starts: StartTarget = request.getfixturevalue(request.param)
+    return starts
+
+
+def test_a_circle_of_mutexes_in_shared_memory(start: StartTarget) -> None:
+    target = start("shared_mutex_held_elsewhere", "crossed")
+    other = target.truth()["process"]
+    until(lambda: tool.run("why", target.pid).returncode == 1, "status 1")
+    steps = chains([target.pid])[target.pid]["steps"]
+    assert [step["pid"] for step in steps] == [target.pid, other]
+    assert [step["role_of_providers"] for step in steps] == ["holder", "holder"]
+
+
+def test_the_owner_of_a_mutex_is_gone(start: StartTarget) -> None:
+    target = start("shared_mutex_owner_killed")
+    target.expect("ready")
+    until(lambda: tool.run("why", target.pid).returncode == 1, "status 1")
+    sentence = chains([target.pid])[target.pid]["sentence"]
+    assert re.search(r"thread \d+ had it, and ended without a release: nobody can", sentence)
+
+
+def test_the_holder_lives_and_only_waits_for_its_parent(start: StartTarget) -> None:
+    """The parent's line makes the holder go on: the chain ends there, and is no deadlock."""
+    target = start("shared_mutex_held_elsewhere", "main")
+    other = target.truth()["process"]
+    until(lambda: len(chains([target.pid])[target.pid]["steps"]) > 1, "the holder")
+    answer = chains([target.pid])[target.pid]
+    assert answer["steps"][1]["pid"] == other
 
 
 def test_the_exit_status_is_that_of_check() -> None:
