@@ -66,7 +66,7 @@ def find(graph: WaitForGraph, doubt: str = "") -> tuple[Deadlock, ...]:
 
     A deadlock over doubtful requests is reported only if no certain deadlock explains it.
     """
-    certain = _StuckGraph(_drop_doubtful(graph.blocked), graph.ended)
+    certain = _StuckGraph(drop_doubtful(graph.blocked), graph.ended)
     deadlocks = [
         replace(deadlock, certain=not doubt, doubt=doubt) for deadlock in certain.deadlocks()
     ]
@@ -79,7 +79,8 @@ def find(graph: WaitForGraph, doubt: str = "") -> tuple[Deadlock, ...]:
     return tuple(sorted(deadlocks, key=lambda deadlock: -deadlock.since_s))
 
 
-def _drop_doubtful(blocked: Mapping[int, BlockedThread]) -> dict[int, BlockedThread]:
+def drop_doubtful(blocked: Mapping[int, BlockedThread]) -> dict[int, BlockedThread]:
+    """Return the threads with their requests without doubt; a thread without one is left out."""
     certain: dict[int, BlockedThread] = {}
     for tid, thread in blocked.items():
         requests = tuple([request for request in thread.requests if not request.doubt])
@@ -90,7 +91,7 @@ def _drop_doubtful(blocked: Mapping[int, BlockedThread]) -> dict[int, BlockedThr
     return certain
 
 
-def _reduce(
+def reduce_graph(
     blocked: Mapping[int, BlockedThread], ended: Set[int]
 ) -> tuple[set[int], list[Request]]:
     """Return the tids of the threads that are stuck for good, and the requests that no thread will
@@ -141,7 +142,7 @@ class _StuckGraph:
     def __init__(self, blocked: Mapping[int, BlockedThread], ended: Set[int]) -> None:
         self._blocked = blocked
         self._ended = ended
-        self.stuck, unsatisfied = _reduce(blocked, ended)
+        self.stuck, unsatisfied = reduce_graph(blocked, ended)
         self._requests = {-1 - n: request for n, request in enumerate(unsatisfied)}
         nodes = {id(request): node for node, request in self._requests.items()}
         self._successors: dict[int, list[int]] = {}

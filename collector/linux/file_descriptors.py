@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-import socket
-import struct
-import sys
 from collections.abc import Iterator
 
 from locktop.collector.linux import procfs
+from locktop.collector.linux.internet_sockets import parse_address
 from locktop.collector.sanitize import clean
 
 _SOCKET = re.compile(r"socket:\[(\d+)\]")
 _MAX_LENGTH = 200
 #: The row of a socket with a given inode (proc_pid_net(5)): the path, up to the next row.
 _UNIX_ROW = rb"^[0-9a-f]+: (?:[0-9A-F]+ +){5}%s(?: (.*?))?\n(?=[0-9a-f]+: [0-9A-F]{8} |\Z)"
-_NATIVE = "<" if sys.byteorder == "little" else ">"
 
 
 def describe(pid: int, fd: int) -> str:
@@ -37,7 +34,7 @@ def describe(pid: int, fd: int) -> str:
 def _socket(tables: str, inode: bytes) -> str:
     for protocol in ("tcp", "tcp6", "udp", "udp6"):
         for fields in _rows(f"{tables}/{protocol}", inode, 9):
-            local, remote = _address(fields[1]), _address(fields[2])
+            local, remote = parse_address(fields[1]), parse_address(fields[2])
             name = protocol.rstrip("6")
             if protocol.startswith("tcp") and fields[3] == b"0A":
                 return f"{name} listening at {local}"
@@ -72,13 +69,3 @@ def _rows(file: str, inode: bytes, column: int) -> Iterator[list[bytes]]:
             fields = line.split()
             if len(fields) > column and fields[column] == inode:
                 yield fields
-
-
-def _address(field: bytes) -> str:
-    """Return an address with its port. ``field`` has hexadecimal words in the machine's order."""
-    address, _, port = field.decode("ascii", "replace").partition(":")
-    words = [int(address[start : start + 8], 16) for start in range(0, len(address), 8)]
-    packed = struct.pack(f"{_NATIVE}{len(words)}I", *words)
-    if len(packed) == 4:
-        return f"{socket.inet_ntop(socket.AF_INET, packed)}:{int(port, 16)}"
-    return f"[{socket.inet_ntop(socket.AF_INET6, packed)}]:{int(port, 16)}"

@@ -18,6 +18,7 @@ from locktop.collector.model import (
     ThreadActivity,
     ThreadState,
 )
+from locktop.collector.sources.thread_stacks.scanned_ids import stack_id
 from locktop.collector.symbols.python import merge_stacks
 
 _ORDER = {state: number for number, state in enumerate(GroupState)}
@@ -78,19 +79,6 @@ def find(snapshot: Snapshot, later: Mapping[int, tuple[Frame, ...]] = _NONE) -> 
     )
 
 
-def stack_id(snapshot: Snapshot, thread: Thread) -> int:
-    """Return the id of a thread's stack, also in a wait that the library does not observe."""
-    if thread.stack or thread.waiting_for is not None:
-        return thread.stack
-    waits = (wait.stack for wait in snapshot.unobserved_waits if wait.tid == thread.tid)
-    return next(waits, 0)
-
-
-def needs_python(frames: Sequence[Frame]) -> bool:
-    """Return whether a stack may run Python functions that are not in it."""
-    return merge_stacks.runs_python(frames)
-
-
 def since_s(thread: Thread) -> float:
     """Return the seconds of a thread's present wait or call; 0 if it is in none."""
     if thread.waiting_for is not None:
@@ -116,7 +104,7 @@ def _frames(snapshot: Snapshot, thread: Thread) -> tuple[Frame, ...]:
 
 
 def _replace_unread(frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
-    return merge_stacks.replace_unread(frames) if needs_python(frames) else frames
+    return merge_stacks.replace_unread(frames) if merge_stacks.runs_python(frames) else frames
 
 
 def _state(thread: Thread) -> GroupState:

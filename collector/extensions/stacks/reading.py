@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from locktop.collector.extensions.stacks import groups, late_stacks, running_python
+from locktop.collector.extensions.stacks import groups
 from locktop.collector.extensions.stacks.model import AllStacks
+from locktop.collector.sources.thread_stacks import scanned_stacks
 
 if TYPE_CHECKING:
     from locktop.collector.sources.attach import Source
@@ -18,6 +19,4 @@ def read(source: Source) -> AllStacks:
         LocktopError: locktop can no longer read the process.
     """
     snapshot = source.scan(resolve=True)
-    pid = snapshot.process.pid
-    later = late_stacks.read(snapshot, pid)
-    return groups.find(snapshot, later | running_python.read(snapshot, pid, later))
+    return groups.find(snapshot, scanned_stacks.read_later(snapshot))

@@ -32,6 +32,7 @@ FORMAT = {
         "text (the default), json, junit: XML for a CI, or markdown: for a pull request",
     ),
     "stacks": ("text json", "text", "default text"),
+    "why": ("text json dot", "text", "default text"),
     "whatif": ("text json", "text", "default text"),
     "diff": ("text json", "text", "default text"),
     "doctor": ("text json", "text", None),

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from itertools import takewhile
 
-from locktop.collector.extensions.stacks.groups import needs_python, stack_id
 from locktop.collector.model import Frame, Snapshot, Thread
+from locktop.collector.sources.thread_stacks.scanned_ids import stack_id
+from locktop.collector.symbols.python import merge_stacks
 from locktop.collector.symbols.python.frame_reader import PythonFrame, PythonReader, Runs
 from locktop.collector.symbols.python.interpreter import PYTHON, is_interpreter
 
@@ -74,7 +75,7 @@ def _lacks_functions(
     snapshot: Snapshot, thread: Thread, later: Mapping[int, tuple[Frame, ...]]
 ) -> bool:
     frames = later.get(thread.tid) or snapshot.stacks.get(stack_id(snapshot, thread), ())
-    return not frames or needs_python(frames)
+    return not frames or merge_stacks.runs_python(frames)
 
 
 def _is_of_python(frames: Iterable[Frame]) -> bool:

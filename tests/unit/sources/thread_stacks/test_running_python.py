@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from unit.builders.records import snapshot, thread
 
-from locktop.collector.extensions.stacks import running_python
 from locktop.collector.model import (
     ActivityState,
     Frame,
@@ -13,6 +12,7 @@ from locktop.collector.model import (
     ThreadActivity,
     ThreadState,
 )
+from locktop.collector.sources.thread_stacks import running_python
 from locktop.collector.symbols.python.frame_reader import PythonFrame, Runs
 
 PID, TID = 10, 11

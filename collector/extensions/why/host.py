@@ -1,0 +1,138 @@
+"""One scan at the machine: its processes, their open files, sockets and locks of files."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+from locktop.collector.extensions.why.model import HostProcess, HostThread
+from locktop.collector.linux import (
+    file_locks,
+    internet_sockets,
+    open_files,
+    procfs,
+    syscalls,
+    unix_sockets,
+)
+from locktop.collector.linux.command_line import program_words
+from locktop.collector.linux.file_locks import FileLock
+from locktop.collector.linux.internet_sockets import InternetSocket
+from locktop.collector.linux.open_files import Descriptor, OpenFiles
+from locktop.collector.linux.unix_sockets import UnixSocket
+
+_ENDED = frozenset("ZX")
+_SCRIPTS = (".py", ".pl", ".rb", ".sh", ".js")
+
+
+class Host:
+    """The machine by the kernel's files. Each part is read when it is first wanted."""
+
+    def __init__(self) -> None:
+        self.processes = _processes()
+        self._threads: dict[int, tuple[HostThread, ...]] = {}
+        self._names: dict[int, str] = {}
+        self.hidden: set[int] = set()  # processes whose calls were refused
+
+    @functools.cached_property
+    def files(self) -> OpenFiles:
+        """The open files of all processes but locktop's own."""
+        return open_files.read_all(pid for pid in self.processes if pid != os.getpid())
+
+    @functools.cached_property
+    def unix(self) -> Mapping[int, UnixSocket]:
+        """The Unix sockets by inode."""
+        return unix_sockets.read_all()
+
+    @functools.cached_property
+    def file_locks(self) -> Sequence[FileLock]:
+        """The locks of files and the waits for them."""
+        return file_locks.read_all()
+
+    @functools.cached_property
+    def internet(self) -> Sequence[InternetSocket]:
+        """The TCP and UDP sockets of all network namespaces of the machine."""
+        return [row for pid in self._namespace_members() for row in internet_sockets.read_all(pid)]
+
+    def _namespace_members(self) -> Sequence[int]:
+        """Return a process of each network namespace."""
+        members: dict[str, int] = {}
+        for pid in self.processes:
+            with suppress(OSError):
+                members.setdefault(os.readlink(f"/proc/{pid}/ns/net"), pid)
+        return list(members.values()) or [os.getpid()]
+
+    @functools.cached_property
+    def children(self) -> Mapping[int, Sequence[int]]:
+        """The pids of the living children of each process."""
+        children: dict[int, list[int]] = {}
+        for process in self.processes.values():
+            if process.state not in _ENDED:
+                children.setdefault(process.parent, []).append(process.pid)
+        return children
+
+    def threads(self, pid: int) -> tuple[HostThread, ...]:
+        """Return the living threads of a process."""
+        if pid not in self._threads:
+            self._threads[pid] = tuple(self._read_threads(pid))
+        return self._threads[pid]
+
+    def _read_threads(self, pid: int) -> list[HostThread]:
+        threads: list[HostThread] = []
+        try:
+            tids = procfs.tids(pid)
+        except OSError:
+            return threads
+        for tid in tids:
+            with suppress(OSError, ValueError):  # it has ended
+                threads.append(self._read_thread(pid, tid))
+        return [thread for thread in threads if thread.state not in _ENDED]
+
+    def _read_thread(self, pid: int, tid: int) -> HostThread:
+        stat = procfs.thread_stat(pid, tid)
+        try:
+            call, is_hidden = syscalls.parse(procfs.thread_syscall(pid, tid)), False
+        except PermissionError:
+            call, is_hidden = None, True
+            self.hidden.add(pid)
+        try:
+            runs = procfs.thread_runs(pid, tid)
+        except (OSError, ValueError):
+            runs = -1
+        return HostThread(tid, pid, stat.comm, stat.state, call, is_hidden, runs)
+
+    def target(self, pid: int, fd: int) -> str:
+        """Return what a descriptor of a process refers to; "" if it is not known."""
+        return self.files.targets.get(pid, {}).get(fd, "")
+
+    def openers(self, target: str) -> Sequence[Descriptor]:
+        """Return all descriptors that refer to the same pipe, socket or file."""
+        return self.files.by_target.get(target, ())
+
+    def name(self, pid: int) -> str:
+        """Return a process as "convert 4802", a script by its own name."""
+        if pid not in self._names:
+            self._names[pid] = f"{self._program(pid)} {pid}"
+        return self._names[pid]
+
+    def _program(self, pid: int) -> str:
+        process = self.processes.get(pid)
+        if process is None:
+            return "process"
+        try:
+            words = program_words(procfs.cmdline(pid))
+        except OSError:
+            words = []
+        name = os.path.basename(words[0]) if words else ""
+        # A program may rename itself: only the script of an interpreter is a better name.
+        return name if name.endswith(_SCRIPTS) else process.comm
+
+
+def _processes() -> dict[int, HostProcess]:
+    processes = {}
+    for pid in procfs.pids():
+        with suppress(OSError, ValueError):  # it has ended
+            stat = procfs.stat(pid)
+            processes[pid] = HostProcess(pid, stat.comm, stat.parent, stat.state)
+    return processes

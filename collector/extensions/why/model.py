@@ -1,0 +1,103 @@
+"""Waits across processes: who waits for what, who could end it, and the answer for a process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from msgspec import Struct
+
+from locktop.collector.linux.syscalls import SystemCall
+from locktop.collector.model import Frame
+
+#: The role of a thread that certainly has a lock.
+HOLDER = "holder"
+#: The role of the threads of a process for one that waits at a word of its memory.
+ANY_THREAD = "thread"
+
+
+class HostThread(Struct, frozen=True):
+    """A living thread of the machine. Its ids are those of locktop's pid namespace."""
+
+    tid: int
+    pid: int
+    name: str
+    state: str  # one letter, see proc_pid_stat(5)
+    call: SystemCall | None = None  # in which it sleeps; None: it runs, or the call is hidden
+    is_hidden: bool = False  # the kernel refuses to tell the call
+    runs: int = -1  # how often it was put on a CPU; -1: not counted
+
+
+class HostProcess(Struct, frozen=True):
+    """A process of the machine."""
+
+    pid: int
+    comm: str
+    parent: int  # pid
+    state: str  # one letter, see proc_pid_stat(5)
+
+
+class Awaited(Struct, frozen=True):
+    """The wait of a thread. One of the providers is enough to end the wait.
+
+    A wait that something else may end, as ``other_end`` says, is in no deadlock.
+    """
+
+    does: str  # what the thread does, as "reads from pipe 4 (pipe:[123])"
+    role: str = ""  # what the providers are, as "writer"
+    providers: frozenset[int] = frozenset()  # tids
+    pids: tuple[int, ...] = ()  # the processes of the providers
+    other_end: str = ""  # who else may end the wait, as "10.0.0.7:5432 on another machine"
+    doubt: str = ""  # why the wait may end although all providers are stuck
+    #: Of a lock: the threads that alone could change its word, so one of them must go on in any
+    #: case. ``providers`` are whom the lock, or a guess, names.
+    #: The descriptor of a socket and the option of its time limit, to be asked for.
+    socket_limit: tuple[int, int] | None = None
+    wakers: frozenset[int] | None = None
+    waker_doubt: str = ""  # as ``doubt``, of ``wakers``
+    needs_all: bool = False  # all providers must go on, as the readers of a lock for a writer
+    is_settled: bool = False  # a scan of the process has proven that the wait goes on
+    #: The id of the holder, if that thread ended without a release; 0: it lives.
+    ended_holder: int = 0
+    duration_s: float = 0.0  # of a wait for a lock; 0.0: not known
+    is_lower_bound: bool = False
+    frames: tuple[Frame, ...] = ()  # of the waiting thread
+
+
+class WhyVerdict(StrEnum):
+    """The answer for a process. The value is the word in JSON."""
+
+    DEADLOCK = "deadlock"  # nobody in the knot can go on
+    POSSIBLE = "possible_deadlock"
+    WAITS = "waits"  # the chain ends at somebody who may go on
+    NONE = "no_wait"
+
+
+class ChainStep(Struct, frozen=True):
+    """A thread of a chain, and what it waits for."""
+
+    thread: HostThread
+    awaited: Awaited | None  # None: the chain ends here, as the thread runs
+    along: int = 1  # threads of the process that wait for the same
+
+
+class Chain(Struct, frozen=True):
+    """The way from a process to the root of its wait."""
+
+    pid: int
+    verdict: WhyVerdict
+    steps: tuple[ChainStep, ...]
+    back_to: int = -1  # the number of the step at which a circle of steps closes; -1: no circle
+    doubts: tuple[str, ...] = ()  # what is missing for certainty
+
+
+class WhyAnswer(Struct, frozen=True):
+    """The answers for the processes that were asked for, of one scan at the machine."""
+
+    chains: tuple[Chain, ...]
+    scanned: int  # number of processes
+    names: Mapping[int, str]  # of the processes in the chains, by pid: "convert 4802"
+    #: Names of the threads in the chains, by tid, as the program itself knows them.
+    thread_names: Mapping[int, str]
+    hidden: tuple[int, ...] = ()  # processes whose files or calls this user may not see
+    scan_s: float = 0.0  # seconds that the looks took

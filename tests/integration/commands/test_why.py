@@ -1,0 +1,241 @@
+"""`locktop why` follows waits across processes, and never calls a near miss a deadlock."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Any
+
+import pytest
+from support import requirements, tool
+from support.eventually import until
+from support.targets import StartTarget, source_of
+
+from locktop.collector.linux import unix_sockets
+
+#: Scenarios at a time, each of two to six small processes: one call asks about all of them.
+_BATCH = 40
+#: `locktop why` is asked so often about processes that may go on.
+_QUERIES = 2
+_SCENARIO = re.compile(r"^@scenario\ndef (\w+)", re.MULTILINE)
+#: By scenario: parts of the sentence, in order. {} is the first process.
+_SENTENCES = {
+    "wait_for_a_child_that_fills_a_pipe": ("waits for the end of", "writes to the full pipe"),
+    "popen_wait_before_read": ("waits for the end of", "writes to its full stdout", "only reader"),
+    "own_end_of_the_pipe_is_open": ("reads from pipe", "nobody but itself could end that"),
+    "both_receive_over_tcp": ("receives from tcp 127.0.0.1:", "the other end is"),
+    "tcp_is_not_accepted": ("waits for the end of", "has not accepted the connection yet"),
+    "queue_of_the_server_is_full": ("connects to unix socket", "whose queue is full"),
+    "flock_ab_ba": ("waits for the lock of", "has it and waits for the lock of"),
+    "workers_at_a_flock_of_their_parent": ("waits for the end of", "waits for the lock of"),
+    "threads_behind_a_lock_and_a_full_pipe": (
+        "5 threads wait for Lock in reader",
+        "probably has it and waits for the end of",
+        "writes to its full stdout",
+    ),
+    "poll_a_pidfd": ("waits for the end of", "writes to the full pipe"),
+    "both_epoll": ("waits for pipe", "the only writer is"),
+}
+#: By near miss: the end of the sentence.
+_ENDS = {
+    "child_that_sleeps": "it goes on by itself.",
+    "child_that_works": "it can go on.",
+    "stopped_child": "a signal may end that.",
+    "third_process_keeps_the_end": "it goes on by itself.",
+    "terminal": "somebody at the terminal may end that.",
+    "datagrams": "any process may end that.",
+    "server_that_accepts_connections": "a new connection may end that.",
+    "fifo_without_a_writer": "a process that opens its other end may end that.",
+    "holder_of_a_flock_that_sleeps": "it goes on by itself.",
+}
+_UNSURE = {"handler_of_sigalrm": "SIGALRM", "handler_of_sigusr1": "SIGUSR1"}
+
+
+def scenarios(program: str) -> list[str]:
+    """Return the names of a target's scenarios."""
+    return _SCENARIO.findall(source_of(program).read_text())
+
+
+def batches(program: str) -> list[list[str]]:
+    """Return the scenarios in parts that run at the same time."""
+    names = scenarios(program)
+    return [names[start : start + _BATCH] for start in range(0, len(names), _BATCH)]
+
+
+@contextmanager
+def running(program: str, name: str) -> Iterator[int]:
+    """Run a scenario; yield the pid to ask about. All its processes end at the end."""
+    arguments = [sys.executable, str(source_of(program)), name]
+    process = subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    assert process.stdout is not None
+    try:
+        yield int(process.stdout.readline())
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.stdout.close()
+        process.wait()
+
+
+def chains(pids: list[int]) -> dict[int, dict[str, Any]]:
+    """Return the chains of processes by pid."""
+    done = tool.run("why", *pids, "--format", "json")
+    assert done.returncode in (0, 1, 3), done.stderr
+    return {chain["pid"]: chain for chain in json.loads(done.stdout)["chains"]}
+
+
+@pytest.mark.parametrize("names", batches("circles"), ids=lambda names: names[0])
+def test_processes_that_wait_for_each_other_are_deadlocked(names: list[str]) -> None:
+    with ExitStack() as stack:
+        pids = {name: stack.enter_context(running("circles", name)) for name in names}
+        answers: dict[int, dict[str, Any]] = {}
+
+        def is_called(name: str) -> bool:
+            return answers.get(pids[name], {}).get("verdict") == "deadlock"
+
+        def all_are_called() -> bool:
+            left = [pids[name] for name in names if not is_called(name)]
+            answers.update(chains(left))
+            return all(map(is_called, names))
+
+        with suppress(AssertionError):
+            until(all_are_called, "a deadlock in each scenario")
+        assert [name for name in names if not is_called(name)] == []
+        for name in names:
+            sentence = answers[pids[name]]["sentence"]
+            assert has_in_order(sentence, _SENTENCES.get(name, ())), sentence
+            assert sentence.endswith("nobody can go on.")
+
+
+@pytest.mark.parametrize("names", batches("near_circles"), ids=lambda names: names[0])
+def test_near_misses_are_no_deadlock(names: list[str]) -> None:
+    with ExitStack() as stack:
+        pids = {name: stack.enter_context(running("near_circles", name)) for name in names}
+        ends = {name: "" for name in names if name in _ENDS}
+        for number in range(_QUERIES):
+            answers = chains(list(pids.values()))
+            for name, pid in pids.items():
+                allowed = ("waits", "no_wait", *(("possible_deadlock",) if name in _UNSURE else ()))
+                assert answers[pid]["verdict"] in allowed, answers[pid]["sentence"]
+                ends.update({name: answers[pid]["sentence"]} if name in ends else {})
+                if name in _UNSURE and number == _QUERIES - 1:
+                    assert any(_UNSURE[name] in doubt for doubt in answers[pid]["doubts"])
+        for name, sentence in ends.items():
+            assert sentence.endswith(_ENDS[name]), sentence
+
+
+def has_in_order(text: str, parts: tuple[str, ...]) -> bool:
+    """Return whether a text has these parts one after the other."""
+    start = 0
+    for part in parts:
+        position = text.find(part, start)
+        if position < 0:
+            return False
+        start = position + len(part)
+    return True
+
+
+def test_the_chain_has_the_lines_of_the_code_and_the_times() -> None:
+    with running("circles", "popen_wait_before_read") as pid:
+        until(lambda: chains([pid])[pid]["verdict"] == "deadlock", "the deadlock")
+        first, second = chains([pid])[pid]["steps"]
+        line = next(
+            number
+            for number, text in enumerate(source_of("circles").read_text().splitlines(), 1)
+            if text == "    process.wait()"
+        )
+        assert first["at"] == f"popen_wait_before_read circles.py:{line}"
+        assert second["at"] == "<module> <string>:1"
+        assert first["pid"] == pid
+        assert second["pid"] != pid
+        assert first["since_s"] > 0
+
+
+@pytest.fixture(params=["start_target", "start_unprepared"])
+def start(request: pytest.FixtureRequest) -> StartTarget:
+    """Starts a target, with the library and without."""
+    starts: StartTarget = request.getfixturevalue(request.param)
+    return starts
+
+
+def test_a_circle_of_mutexes_in_shared_memory(start: StartTarget) -> None:
+    target = start("shared_mutex_held_elsewhere", "crossed")
+    other = target.truth()["process"]
+    until(lambda: tool.run("why", target.pid).returncode == 1, "status 1")
+    steps = chains([target.pid])[target.pid]["steps"]
+    assert [step["pid"] for step in steps] == [target.pid, other]
+    assert [step["role_of_providers"] for step in steps] == ["holder", "holder"]
+
+
+def test_the_owner_of_a_mutex_is_gone(start: StartTarget) -> None:
+    target = start("shared_mutex_owner_killed")
+    target.expect("ready")
+    until(lambda: tool.run("why", target.pid).returncode == 1, "status 1")
+    sentence = chains([target.pid])[target.pid]["sentence"]
+    assert re.search(r"thread \d+ had it, and ended without a release: nobody can", sentence)
+
+
+def test_the_holder_lives_and_only_waits_for_its_parent(start: StartTarget) -> None:
+    """The parent's line makes the holder go on: the chain ends there, and is no deadlock."""
+    target = start("shared_mutex_held_elsewhere", "main")
+    other = target.truth()["process"]
+    until(lambda: len(chains([target.pid])[target.pid]["steps"]) > 1, "the holder")
+    answer = chains([target.pid])[target.pid]
+    assert answer["steps"][1]["pid"] == other
+
+
+def test_the_exit_status_is_that_of_check() -> None:
+    with running("circles", "both_read") as stuck, running("near_circles", "udp") as healthy:
+        until(lambda: tool.run("why", stuck).returncode == 1, "status 1")
+        assert tool.run("why", healthy).returncode == 0
+        assert tool.run("why", healthy, stuck).returncode == 1
+
+
+def test_stuck_shows_the_deadlocks_of_the_whole_machine() -> None:
+    with running("circles", "both_read") as stuck, running("near_circles", "udp") as healthy:
+        until(lambda: tool.run("why", stuck).returncode == 1, "status 1")
+        done = tool.run("why", "--stuck", "--format", "json")
+        verdicts = {chain["pid"]: chain["verdict"] for chain in json.loads(done.stdout)["chains"]}
+        assert done.returncode == 1
+        assert verdicts[stuck] == "deadlock"
+        assert verdicts.get(healthy, "waits") == "waits"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ((), "give one or more processes, or --stuck for all of them"),
+        (("--stuck", "1"), "give one or more processes, or --stuck for all of them"),
+        (("4194304",), "no such process: 4194304"),
+    ],
+)
+def test_a_wrong_use_is_one_line(arguments: tuple[str, ...], says: str) -> None:
+    done = tool.run("why", *arguments)
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == [f"locktop: {says}"]
+
+
+def test_the_graph_is_one_of_graphviz() -> None:
+    requirements.command("dot", "graphviz")
+    with running("circles", "both_read") as pid:
+        until(lambda: tool.run("why", pid).returncode == 1, "status 1")
+        graph = tool.run("why", pid, "--format", "dot").stdout
+    done = subprocess.run(["dot", "-Tplain"], input=graph, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert len(re.findall(r"^edge ", done.stdout, re.MULTILINE)) == 2
+
+
+def test_peers_of_unix_sockets_are_those_that_the_test_made() -> None:
+    import socket
+
+    first, second = socket.socketpair()
+    with first, second:
+        inodes = [os.fstat(end.fileno()).st_ino for end in (first, second)]
+        sockets = unix_sockets.read_all()
+        assert [sockets[inode].peer for inode in inodes] == inodes[::-1]

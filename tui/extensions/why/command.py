@@ -1,0 +1,76 @@
+"""``locktop why``: what a process waits for, across processes, to the root."""
+
+from __future__ import annotations
+
+import argparse
+
+from locktop.collector.errors import LocktopError
+from locktop.collector.extensions.why.formats import WHY_FORMATS
+from locktop.collector.extensions.why.model import WhyAnswer, WhyVerdict
+from locktop.tui.commands import options
+from locktop.tui.commands.output import (
+    add_format,
+    add_output,
+    destination,
+    text_width,
+    write,
+)
+
+NAME = "why"
+GROUP = "look"
+HELP = "what a process waits for, also across processes, to the root"
+DESCRIPTION = """\
+Follows the waits of a process to their root: through locks, pipes, sockets of this machine, locks
+of files and children. The first line is the verdict, the second the way in one sentence. The chain
+follows step by step, with the line in the code where locktop can read it. No process stops.
+
+A deadlock is certain if two looks show that only threads of the chain could end its waits, and all
+of them sleep. It is possible if something is missing for that, which the answer names: a signal
+handler that may act, a lock without a known holder, or files of other users.
+
+exit status: 0 no deadlock found; 1 a deadlock is certain; 2 no answer; 3 a deadlock is possible."""
+
+_STATUS = {WhyVerdict.DEADLOCK: 1, WhyVerdict.POSSIBLE: 3}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument(
+        "pids",
+        nargs="*",
+        type=options.pid,
+        metavar="PID",
+        help="a process: its id, or its name if no other process has it",
+    )
+    parser.add_argument(
+        "--stuck",
+        action="store_true",
+        help="look at all processes, and show those that are in a deadlock or wait for one",
+    )
+    add_format(parser, WHY_FORMATS, WHY_FORMATS.default)
+    add_output(parser)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Write the answer, and return the exit status."""
+    if bool(arguments.pids) is arguments.stuck:
+        raise LocktopError("give one or more processes, or --stuck for all of them")
+    path = destination(arguments)
+    form = WHY_FORMATS[arguments.format]
+    answer = _answer(arguments)
+    write(form.render(answer, text_width()), path, arguments)
+    return exit_status(answer)
+
+
+def exit_status(answer: WhyAnswer) -> int:
+    """Return 1 if a deadlock is certain, 3 if one is possible, else 0."""
+    statuses = {_STATUS.get(chain.verdict, 0) for chain in answer.chains}
+    return 1 if 1 in statuses else max(statuses, default=0)
+
+
+def _answer(arguments: argparse.Namespace) -> WhyAnswer:
+    from locktop.collector.extensions.why import reading
+
+    if arguments.stuck:
+        return reading.why_stuck()
+    return reading.why(list(dict.fromkeys(arguments.pids)))
