@@ -72,6 +72,7 @@ LIBRARIES = (
     Library("glib", "libglib2.0-dev", "/usr/include/glib-2.0/glib.h",
             ("-I/usr/include/glib-2.0", f"-I{_LIBRARIES}/glib-2.0/include", "-lglib-2.0")),
     Library("tbb", "libtbb-dev", "/usr/include/oneapi/tbb/mutex.h", ("-ltbb",)),
+    Library("tbb_rw", "libtbb-dev", "/usr/include/oneapi/tbb/rw_mutex.h", ("-ltbb",)),
     Library("boost", "libboost-thread-dev", "/usr/include/boost/thread/shared_mutex.hpp",
             ("-lboost_thread",)),
     Library("openmp", flags=("-fopenmp",)),

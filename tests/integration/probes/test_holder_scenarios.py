@@ -23,6 +23,7 @@ _CASES = {
     ),
     ("parking_lot", "-O2"): ("one_of_many_locks", "recycled_address"),
     ("tbb", "-O0"): ("deadlock_of_two", "onlookers_that_used_it"),
+    ("tbb_rw", "-O0"): ("deadlock_of_two",),
     ("boost", "-O2"): ("holder_waits_for_other_lock", "onlookers_ended_leases"),
     ("openmp", "-O0"): ("guards_in_vector", "guard_moved_to_thread"),
     ("openmp", "-O2"): ("holder_at_condition", "guard_in_shared_pointer", "onlooker_with_context"),
