@@ -3,7 +3,7 @@
 A futex names no holder. The type of a futex tells whether it is a lock; then the thread that wakes
 the waiters has just released it, and the lock has blame (sources/preload/wakers.py). If each holder
 that had waited wakes at its release, the holds are timed: they last from the end of the wait to the
-wake. Of semaphores, no hold is timed.
+wake. Of a semaphore with one unit, each post by a thread that got the unit by a wait ends a hold.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from locktop.collector.model import Lock, Snapshot, WaitRecord
-from locktop.collector.model.kinds import TIMED_BY_WAKES_KINDS, WOKEN_KINDS
+from locktop.collector.model.kinds import SIGNALLED_KINDS, TIMED_BY_WAKES_KINDS, WOKEN_KINDS
 
 #: Nanoseconds between the end of a wait and the begin of its hold. These are one reading of the
 #: clock, but records that were copied at two times have times of their own.
@@ -33,7 +33,7 @@ def join_releases(records: Sequence[WaitRecord], snapshot: Snapshot) -> Sequence
     """
     if not any(record.is_release for record in records):
         return records
-    is_timed = {lock.id: bool(lock.hold_timed) for lock in snapshot.locks if _shows_releases(lock)}
+    is_timed = {lock.id: _has_holds(lock) for lock in snapshot.locks if _shows_releases(lock)}
     joined: list[WaitRecord] = []
     waits: dict[tuple[int, int], list[WaitRecord]] = {}
     releases: dict[tuple[int, int], list[WaitRecord]] = {}
@@ -64,6 +64,11 @@ def _shows_releases(lock: Lock) -> bool:
     if lock.kind in TIMED_BY_WAKES_KINDS and not lock.idle:
         return True
     return lock.kind in WOKEN_KINDS and bool(lock.blame)
+
+
+def _has_holds(lock: Lock) -> bool:
+    """Return whether the time from the end of a wait to the wake is a hold of the whole lock."""
+    return lock.first_value == 1 if lock.kind in SIGNALLED_KINDS else bool(lock.hold_timed)
 
 
 def _join(waits: list[WaitRecord], releases: list[WaitRecord]) -> list[WaitRecord]:

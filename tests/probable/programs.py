@@ -41,7 +41,6 @@ class Library(Struct, frozen=True):
     header: str = ""
     flags: tuple[str, ...] = ()
     language: str = "cxx"
-    is_checked: bool = True  # ``locktop check`` reads the names by which its locks are known
     levels: tuple[str, ...] = LEVELS  # of optimisation, or versions of Python
 
 
@@ -73,8 +72,9 @@ LIBRARIES = (
     Library("glib", "libglib2.0-dev", "/usr/include/glib-2.0/glib.h",
             ("-I/usr/include/glib-2.0", f"-I{_LIBRARIES}/glib-2.0/include", "-lglib-2.0")),
     Library("tbb", "libtbb-dev", "/usr/include/oneapi/tbb/mutex.h", ("-ltbb",)),
+    Library("tbb_rw", "libtbb-dev", "/usr/include/oneapi/tbb/rw_mutex.h", ("-ltbb",)),
     Library("boost", "libboost-thread-dev", "/usr/include/boost/thread/shared_mutex.hpp",
-            ("-lboost_thread",), is_checked=False),
+            ("-lboost_thread",)),
     Library("openmp", flags=("-fopenmp",)),
     Library("futex"),
     Library("python", language="python", levels=tuple(PYTHONS)),

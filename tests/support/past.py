@@ -6,7 +6,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from locktop.collector.model import Snapshot, TimeLine
+from locktop.collector.analysis.timeline import cells
+from locktop.collector.model import LaneState, Snapshot, TimeLine, Window
 from locktop.collector.recording.history import History
 from locktop.collector.recording.time_lines import TimeLineReader
 from locktop.collector.sources.attach import attach
@@ -45,3 +46,11 @@ def past(target: Target) -> Iterator[Past]:
         yield opened
     finally:
         opened.close()
+
+
+def held_ns(line: TimeLine, tid: int, lock: int) -> int:
+    """Return how long a thread holds a lock by its lane."""
+    lane = next(lane for lane in line.lanes if lane.tid == tid)
+    window = Window(from_ns=line.from_ns, to_ns=line.to_ns, count=1)
+    (sums,) = cells(lane.spans, window)
+    return sums.get((LaneState.HOLDING, lock), 0)

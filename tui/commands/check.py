@@ -139,8 +139,8 @@ def _form(arguments: argparse.Namespace) -> str:
 
 def _scan_twice(arguments: argparse.Namespace) -> Snapshot:
     """The later of two scans. Raises LocktopError if they cannot tell."""
-    from locktop.collector.model import NAMED_BY_STACK_KINDS
     from locktop.collector.render.words import verdict
+    from locktop.collector.sources.unnamed_waits import needs_names
 
     source = attached(arguments.pid, arguments, arguments.potential == _OF_CLASSES)
     try:
@@ -154,13 +154,12 @@ def _scan_twice(arguments: argparse.Namespace) -> Snapshot:
         # So do the probable holders of locks that name none.
         # To resolve names takes longer than a probe should take, so the scan does that only if
         # needed.
-        on_unnamed = snapshot.unobserved_waiters or any(
-            thread.waiting_for is not None
-            and thread.waiting_for.kind in NAMED_BY_STACK_KINDS
-            and (thread.waiting_for.idle or not thread.waiting_for.holders)
-            for thread in snapshot.threads
-        )
-        if is_stuck(snapshot) or potential or arguments.idle_matching or on_unnamed:
+        if (
+            is_stuck(snapshot)
+            or potential
+            or arguments.idle_matching
+            or needs_names(arguments.pid, snapshot)
+        ):
             snapshot = source.scan(resolve=True)
             for _ in range(_MAX_GIL_SCANS if verdict.may_wait_for_gil(snapshot) else 0):
                 if is_stuck(snapshot) or not verdict.may_wait_for_gil(snapshot):

@@ -15,15 +15,17 @@ from locktop.collector.model import (
     WaitHolders,
     WaitRecord,
 )
-from locktop.collector.model.kinds import TIMED_BY_WAKES_KINDS
+from locktop.collector.model.kinds import TIMED_BY_WAKES_KINDS, WOKEN_KINDS
 from locktop.collector.render.words import readers, units
 from locktop.collector.render.words.activity import asleep_in
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 
 #: Threads with names behind the first one.
 _MAX_OTHERS = 3
-#: The holders of a futex: a thread that takes a free lock makes no system call.
+#: The holders of a futex: a thread that takes a free lock makes no system call. Nobody owns a
+#: semaphore either.
 _BY_WAKES = "as wakes of the waiters show, of holds that began with a wait"
+_BY_POSTS = "as posts while threads waited show, of holds that began with a wait"
 #: A smaller part of the wait needs no words: a woken thread takes time to get the lock.
 _SOME = 0.05
 
@@ -60,8 +62,8 @@ def sentences(holders: WaitHolders, wait: WaitRecord, index: SnapshotIndex) -> I
         )
     if others:
         yield _others(first, others, holders, index)
-    if wait.kind in TIMED_BY_WAKES_KINDS:
-        yield _BY_WAKES
+    if wait.kind in WOKEN_KINDS:
+        yield _BY_WAKES if wait.kind in TIMED_BY_WAKES_KINDS else _BY_POSTS
     # A lower bound says already that more may be missing.
     if (
         not first.is_lower_bound

@@ -57,6 +57,11 @@ _BOOST_CONDITIONS = {
     **dict.fromkeys(("lock", "timed_lock", "try_lock_until"), 176),
     "unlock_upgrade_and_lock": 264,
 }
+#: Bytes from there to the pthread_mutex_t of the object and of its conditions.
+_BOOST_MUTEXES = (8, 48, 136, 224)
+#: Of a pthread_mutex_t: lock, count, kind, and a list: next, previous. Threads wait for lock 2.
+_MUTEX = struct.Struct("=II8xi4xQQ")
+_MUTEX_WAITED = 2
 _BOOST_METHOD = re.compile(r"boost::shared_mutex::(\w+)")
 _MAX_READERS, _MAX_METHOD_FRAMES = 1 << 16, 8
 
@@ -107,6 +112,29 @@ def shared_mutex_words(address: int, frames: Sequence[Frame], read: Read) -> Sou
         return SoughtLock(frozenset())
     mutex = address - distance
     return SoughtLock(frozenset({mutex, mutex + _BOOST_WRITER}))
+
+
+def may_be_in_shared_mutex(address: int, read: Read) -> bool:
+    """Return whether a condition seems to belong to a boost::shared_mutex that is held.
+
+    Memory alone does not prove that. The names of functions tell.
+    """
+    return any(
+        _is_held_state(read(address - distance, _BOOST_STATE.size))
+        and all(
+            _may_be_plain_mutex(read(address - distance + offset, _MUTEX.size))
+            for offset in _BOOST_MUTEXES
+        )
+        for distance in set(_BOOST_CONDITIONS.values())
+    )
+
+
+def _may_be_plain_mutex(data: bytes) -> bool:
+    """Return whether memory may be a pthread_mutex_t without attributes."""
+    if len(data) < _MUTEX.size:
+        return False
+    lock, count, kind, following, previous = _MUTEX.unpack(data)
+    return lock <= _MUTEX_WAITED and not (count or kind or following or previous)
 
 
 def _is_held_state(data: bytes) -> bool:

@@ -227,8 +227,13 @@ struct lt_waits {
     uint64_t wait_max;
     uint64_t hold_contended;
     uint64_t hold_contended_ticks;
-    uint64_t timing_at; /* at levels above "contended": what sample_at, which is 0, would be */
-    uint64_t own;       /* the library's own: address of struct lt_lock */
+    union {
+        uint64_t timing_at; /* at levels above "contended": what sample_at, which is 0, would be */
+        /* sem: ticks when the thread got, by a wait, its only unit. Only for the last acquisition,
+         * which lt_lock_counters.taken_at tells to be by a wait */
+        uint64_t unit_since;
+    };
+    uint64_t own; /* the library's own: address of struct lt_lock */
 };
 
 /* The figures of a lock's ended threads. Many threads add, with atomic operations, the signals for

@@ -327,6 +327,8 @@ void wait_end_done(struct waiting *w)
         return;
     if (is_timed_by_wakes(w->key))
         wake_expect(counters, w->start + waited);
+    else if (has_lives(w->key))
+        unit_expect_post(w->thread, counters, w->start - w->attempted + waited);
     waits_of(w->thread, counters)->contended++;
     histogram_add(w->thread, counters, LT_LINE_WAITS, waited);
     wait_event(w, LT_RECORD_WAIT, counters, waited);

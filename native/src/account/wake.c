@@ -24,15 +24,28 @@ bool wake_begin(struct lt_thread *t, uint64_t key, struct wake *wake)
     return true;
 }
 
+/* When the thread got, by a wait, the unit that it posts; 0: not known, or it has more units. */
+static uint64_t unit_since(struct lt_thread *t, const struct lt_lock_counters *counters)
+{
+    if (units_of(&counters->counts) || !(counters->taken_at >> LT_TAKEN_STACK_BIT & 1))
+        return 0;
+    const struct lt_waits *waits = sem_waits(t, counters);
+    return waits ? waits->unit_since : 0;
+}
+
 bool wake_begin_post(struct lt_thread *t, uint64_t key, struct wake *wake)
 {
     const struct lt_lock_counters *counters = counters_find(t, key);
     uint32_t id = counters ? counters->lock : lock_id_if_known(key);
     if (!blame_is_due(id))
         return false;
-    uint64_t now = lt_now();
-    *wake = (struct wake){.key = key, .lock = id, .end = now, .due = blame_take(id, now, 0, false)};
-    return wake->due.ticks && counters && units_of(&counters->counts) >= 0;
+    uint64_t now = lt_now(), since = counters ? unit_since(t, counters) : 0;
+    *wake = (struct wake){.key = key,
+                          .lock = id,
+                          .end = now,
+                          .hold = since && now > since ? now - since : 0,
+                          .due = blame_take(id, now, 0, false)};
+    return (wake->due.ticks || wake->hold) && counters && units_of(&counters->counts) >= 0;
 }
 
 /* Without a known hold, the record says when the thread released the lock. `stack`: of the wake. */
@@ -52,7 +65,7 @@ void wake_end(struct lt_thread *t, const struct wake *wake, const uintptr_t *fra
     uint32_t stack = 0;
     if (t != lt_own.block)
         return; /* the process forked meanwhile: the block is the parent's */
-    if (wake->hold)
+    if (wake->hold && wake->counters)
         hold_add_contended(t, wake->counters, wake->hold);
     if (!is_at_level(LT_LEVEL_CONTENDED))
         return;

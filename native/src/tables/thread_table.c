@@ -174,12 +174,15 @@ struct lt_lock_counters *counters_find_or_fit(struct lt_thread *t, uint64_t key,
 void counters_time_next_hold(struct lt_thread *t)
 {
     struct lt_lock_counters *table = tables_state(t)->counters;
-    for (uint32_t i = 0; i < t->counters_capacity; i++)
-        if (table[i].key && !has_lives(table[i].key)) {
+    for (uint32_t i = 0; i < t->counters_capacity; i++) {
+        if (!table[i].key)
+            continue;
+        struct lt_waits *waits = waits_found(t, &table[i]);
+        if (waits)
+            waits->timing_at = 0; /* of a semaphore: unit_since */
+        if (!has_lives(table[i].key))
             table[i].sample_at = 0;
-            if (table[i].own)
-                waits_of(t, &table[i])->timing_at = 0;
-        }
+    }
 }
 
 /* ---- lives of semaphores ---- */

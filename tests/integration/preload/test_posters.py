@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 from support import tool
-from support.past import past
+from support.past import held_ns, past
 from support.targets import StartTarget
 
 from locktop.collector.render.text import timeline
@@ -58,5 +58,25 @@ def test_who_posts_work_holds_nothing(start_target: StartTarget) -> None:
         ("g_slots", *pair): _ROUNDS,
     }
     assert " posted it at " in timeline.render(line, 80)
+    target.go_on()
+    assert target.finish() == (0, [])
+
+
+def test_holds_that_began_with_a_wait_are_on_the_time_line(start_target: StartTarget) -> None:
+    """The first turn takes the unit while it is free, and nobody waits when the last one ends."""
+    target = start_target("semaphore_turns")
+    with past(target) as scans:
+        scans.scan()
+        target.go_on()
+        truth = target.truth()
+        scans.scan()
+        line = scans.line()
+    (turn,) = (lock for lock in line.snapshot.locks if lock.name == "g_turn")
+    for tid, least_s, most_s in truth.values():
+        held_s = held_ns(line, tid, turn.id) * 1e-9
+        assert least_s - _ROUNDING_S <= held_s <= most_s + _ROUNDING_S
+    assert not turn.hold_timed, "its holds that began without a wait have no length"
+    text = " ".join(timeline.render(line, 80).split())
+    assert "as posts while threads waited show, of holds that began with a wait" in text
     target.go_on()
     assert target.finish() == (0, [])

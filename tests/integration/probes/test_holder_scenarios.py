@@ -11,6 +11,7 @@ from probable.programs import LIBRARIES, program
 from support.targets import Compiler, Target
 
 from locktop.collector.sources.attach import attach
+from locktop.collector.sources.unnamed_waits import needs_names
 
 _LIBRARIES = {library.name: library for library in LIBRARIES if library.language != "python"}
 #: The library, the level of optimisation, and scenarios.
@@ -22,6 +23,7 @@ _CASES = {
     ),
     ("parking_lot", "-O2"): ("one_of_many_locks", "recycled_address"),
     ("tbb", "-O0"): ("deadlock_of_two", "onlookers_that_used_it"),
+    ("tbb_rw", "-O0"): ("deadlock_of_two",),
     ("boost", "-O2"): ("holder_waits_for_other_lock", "onlookers_ended_leases"),
     ("openmp", "-O0"): ("guards_in_vector", "guard_moved_to_thread"),
     ("openmp", "-O2"): ("holder_at_condition", "guard_in_shared_pointer", "onlooker_with_context"),
@@ -41,12 +43,29 @@ def test_the_holder_is_named_and_no_other_thread(case: tuple[str, str], compiler
     assert [verdict.doubts for verdict in verdicts] == [()] * len(verdicts)
 
 
-@pytest.mark.parametrize("library", [name for name, each in _LIBRARIES.items() if each.is_checked])
+@pytest.mark.parametrize("library", _LIBRARIES)
 def test_a_deadlock_of_locks_without_a_holder_is_right(library: str, compiler: Compiler) -> None:
     command = program(_LIBRARIES[library], "-O2", compiler)
     for scenario in ("deadlock_of_two", "deadlock_of_three"):
         result = check(command, scenario)
         assert result.is_right, result.text
+
+
+def test_a_check_reads_names_for_a_held_shared_mutex_and_for_no_other_condition(
+    compiler: Compiler,
+) -> None:
+    """A small program has its names soon, and a large one only if the check waits for them."""
+    boost = (*program(_LIBRARIES["boost"], "-O2", compiler), "deadlock_of_two")
+    pool = (compiler.program("pool_waits_for_work"),)
+    are_needed = []
+    for command in (boost, pool):
+        with Target(command) as target:
+            target.truth()
+            with closing(attach(target.pid)) as source:
+                seen = source.scan()
+            assert any(thread.waiting_for for thread in seen.threads)
+            are_needed.append(needs_names(target.pid, seen))
+    assert are_needed == [True, False]
 
 
 @pytest.mark.parametrize("library", ["std", "semaphore"])

@@ -6,31 +6,20 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from support.past import past
+from support.past import held_ns, past
 from support.targets import StartTarget
 
-from locktop.collector.analysis.timeline import cells
 from locktop.collector.analysis.timeline_holds import holders_during
 from locktop.collector.extensions.whatif.answers import predict_recording
 from locktop.collector.extensions.whatif.model import WhatIfRefusal
 from locktop.collector.extensions.whatif.question import WantedChanges
-from locktop.collector.model import Lane, LaneState, TimeLine, Window
+from locktop.collector.model import LaneState
 from locktop.collector.render.text import timeline
 from locktop.collector.render.text.timeline import longest_waits
 
 _ROUNDS = 5
 #: Of all holds together: clocks are read just before and after a system call.
 _ROUNDING_NS = 100_000
-
-
-def lane_of(line: TimeLine, tid: int) -> Lane:
-    return next(lane for lane in line.lanes if lane.tid == tid)
-
-
-def held_ns(line: TimeLine, tid: int, lock: int) -> int:
-    window = Window(from_ns=line.from_ns, to_ns=line.to_ns, count=1)
-    (sums,) = cells(lane_of(line, tid).spans, window)
-    return sums.get((LaneState.HOLDING, lock), 0)
 
 
 def test_the_time_line_shows_holds_of_a_rust_mutex_and_who_woke_whom(

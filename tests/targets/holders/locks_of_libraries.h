@@ -1,7 +1,7 @@
 /* One lock for each library: Lock, its operations take() and give(), and its own scoped Guard.
  *
- * -DLOCKS_OF_ABSL, _QT, _TBB, _BOOST, _SEMAPHORE, _GLIB, _OPENMP, or _FUTEX: a mutex of the
- * program's own, as in "Futexes Are Tricky" by Ulrich Drepper.
+ * -DLOCKS_OF_ABSL, _QT, _TBB, _TBB_RW, _BOOST, _SEMAPHORE, _GLIB, _OPENMP, or _FUTEX: a mutex of
+ * the program's own, as in "Futexes Are Tricky" by Ulrich Drepper.
  */
 #ifndef LOCKS_OF_LIBRARIES_H
 #define LOCKS_OF_LIBRARIES_H
@@ -41,6 +41,27 @@ using Guard = QMutexLocker;
 #include <oneapi/tbb/mutex.h>
 
 using Lock = tbb::mutex;
+inline void take(Lock &lock)
+{
+    lock.lock();
+}
+inline void give(Lock &lock)
+{
+    lock.unlock();
+}
+class Guard : public Lock::scoped_lock
+{
+  public:
+    explicit Guard(Lock *lock) : Lock::scoped_lock(*lock)
+    {
+    }
+};
+
+#elif defined LOCKS_OF_TBB_RW
+
+#include <oneapi/tbb/rw_mutex.h>
+
+using Lock = tbb::rw_mutex;
 inline void take(Lock &lock)
 {
     lock.lock();

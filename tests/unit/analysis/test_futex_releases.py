@@ -24,11 +24,13 @@ def snapshot(lock: Lock) -> Snapshot:
 
 
 def wait(tid: int, began_ms: float, wait_ms: float, **more: object) -> WaitRecord:
-    return record(tid, began_ms, wait_ms, kind=Kind.FUTEX, **more)
+    return record(tid, began_ms, wait_ms, **{"kind": Kind.FUTEX, **more})
 
 
-def release(tid: int, began_ms: float, hold_ms: float | None) -> WaitRecord:
-    return record(tid, began_ms, 0, hold_ms, kind=Kind.FUTEX, is_release=True)
+def release(
+    tid: int, began_ms: float, hold_ms: float | None, kind: Kind = Kind.FUTEX
+) -> WaitRecord:
+    return record(tid, began_ms, 0, hold_ms, kind=kind, is_release=True)
 
 
 def test_the_hold_of_a_release_belongs_to_the_wait_that_ended_when_it_began() -> None:
@@ -76,6 +78,20 @@ def test_without_timed_holds_a_release_tells_its_moment_alone() -> None:
     """A holder that had waited may have released the lock before, without a wake."""
     found = join_releases([wait(1, 0, 10), release(1, 10, 30)], snapshot(futex(hold_timed=0)))
     assert list(found) == [wait(1, 0, 10), release(1, 40, None)]
+
+
+@pytest.mark.parametrize(("units", "hold_ns"), [(1, 30 * MS), (2, None), (None, None)])
+def test_only_of_a_semaphore_with_one_unit_the_time_to_the_post_is_a_hold(
+    units: int | None, hold_ns: int | None
+) -> None:
+    """A unit beside others is no hold of the semaphore, for which the others wait."""
+    lock = replace(
+        records.lock(1, "slots", Kind.SEM, blame=BLAME, first_value=units), used_as_lock=True
+    )
+    raw = [wait(1, 0, 10, kind=Kind.SEM), release(1, 10, 30, kind=Kind.SEM)]
+    first, *others = join_releases(raw, snapshot(lock))
+    assert first.hold_ns == hold_ns
+    assert [other.hold_ns for other in others] == ([None] if hold_ns is None else [])
 
 
 def test_a_release_wakes_the_waiter_and_its_hold_is_that_of_a_holder() -> None:

@@ -28,6 +28,7 @@ _MAX_CALL_STEPS = 3000  # of a call that is not for the lock alone
 #: Calls within calls: std::make_shared takes a lock 17 calls deep without optimisation.
 _MAX_DEPTH = 20
 _MAX_ROUNDS = 64  # of a loop whose branches are all known
+_MAX_VISITS = 3  # of a place on ways with a branch that is not known
 _MAX_SLEEPS = 4  # system calls on the way
 #: The system call of a thread that releases a lock (linux/futex.h).
 _FUTEX, _FUTEX_COMMAND, _WAKE = 202, 0x7F, 1
@@ -238,6 +239,8 @@ class _FunctionSearch:
         self._start = start
         self._code = search.function(start)
         self._seen: dict[int, int] = {}  # visits by address
+        self._max_visits = 1  # on ways that are not certain
+        self._cut: list[_Way] = []  # ways that came to this bound in a loop
         self._rounds: set[int] = set()  # states in which loops begin again
         self._ways: list[_Way] = []
         #: the ways that branches on known values do not take: memory may change
@@ -254,20 +257,31 @@ class _FunctionSearch:
         while self._ways:
             self._follow(self._ways.pop())
             if not self._ways and not outcome.uses and outcome.end is None:
-                self._ways, self._others = self._others, []
-                self._search.begin_others()
+                self._ways = self._further_ways()
         if outcome.end is not None:
             for other in self._joined:
                 outcome.end.forget_differences(other)
         return outcome
+
+    def _further_ways(self) -> list[_Way]:
+        """Return ways to go on if none leads to an end: once more through loops, then others."""
+        if self._cut and self._max_visits < _MAX_VISITS:
+            self._max_visits += 1
+            ways, self._cut = self._cut, []
+        else:
+            ways, self._others = self._others, []
+            self._search.begin_others()
+        return ways
 
     def _follow(self, way: _Way) -> None:
         outcome, search = self._outcome, self._search
         before = 0
         while way.ip:
             visits = self._seen.get(way.ip, 0)
-            if visits >= (_MAX_ROUNDS if way.is_certain else 1):
-                self._joined.append(way.state)
+            if visits >= (_MAX_ROUNDS if way.is_certain else self._max_visits):
+                self._joined.append(way.state.copy())
+                if way.ip <= before and not way.is_certain:
+                    self._cut.append(way)
                 return
             self._seen[way.ip] = visits + 1
             instruction = self._instruction(way, before)

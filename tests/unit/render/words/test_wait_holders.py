@@ -97,3 +97,10 @@ def test_holders_of_a_futex_are_known_by_wakes_and_by_the_stack_of_their_wait() 
         "then serve-0 29.0 us",
         "as wakes of the waiters show, of holds that began with a wait",
     ]
+
+
+def test_holders_of_a_semaphore_are_known_by_their_posts() -> None:
+    found = replace(WAIT, shares=(share(1, 1980),))
+    assert said(found, kind=Kind.SEM)[1:] == [
+        "as posts while threads waited show, of holds that began with a wait"
+    ]

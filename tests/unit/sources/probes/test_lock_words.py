@@ -8,7 +8,12 @@ import pytest
 from unit.builders.records import frame
 
 from locktop.collector.model import Frame
-from locktop.collector.sources.probes.lock_words import may_be_lock, shared_mutex_words, words_of
+from locktop.collector.sources.probes.lock_words import (
+    may_be_in_shared_mutex,
+    may_be_lock,
+    shared_mutex_words,
+    words_of,
+)
 from locktop.collector.symbols.unwind.first_use import SoughtLock
 
 WORD, LOCK, QUEUE, STACK_OBJECT = 0x7F0000001020, 0x7F0000005008, 0x7F0000009000, 0x7F000000A000
@@ -183,6 +188,22 @@ def test_the_method_tells_where_a_shared_mutex_of_boost_is(
     expected = {mutex, mutex + 4} if is_lock else set()
     assert shared_mutex_words(WORD, frames, memory.read).addresses == expected
     assert shared_mutex_words(WORD, frames[:1], memory.read).addresses == set()
+
+
+SHARED_MUTEX_WORDS = 39  # of eight bytes, in a boost::shared_mutex
+KIND_OF_LAST_MUTEX = 30
+
+
+@pytest.mark.parametrize("distance", [88, 176, 264])
+def test_a_held_state_and_four_mutexes_may_be_a_shared_mutex(distance: int) -> None:
+    mutex = WORD - distance
+    words = {mutex + 8 * number: 0 for number in range(SHARED_MUTEX_WORDS)}
+    assert not may_be_in_shared_mutex(WORD, Memory(words).read)
+    held = words | {mutex: 3}
+    assert may_be_in_shared_mutex(WORD, Memory(held).read)
+    assert not may_be_in_shared_mutex(WORD + 8, Memory(held).read)
+    other_kind = held | {mutex + 8 * KIND_OF_LAST_MUTEX: 1}
+    assert not may_be_in_shared_mutex(WORD, Memory(other_kind).read)
 
 
 @pytest.mark.parametrize(

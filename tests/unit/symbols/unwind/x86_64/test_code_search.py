@@ -130,6 +130,18 @@ def test_a_way_without_a_release_leads_to_the_end(tmp_path: Path) -> None:
     assert outcome.end is not None
 
 
+@pytest.mark.parametrize(("rounds", "use"), [(3, LOWERS), (4, NOTHING)])
+def test_a_loop_deep_in_calls_is_followed_for_three_rounds(
+    rounds: int, use: NextUse, tmp_path: Path
+) -> None:
+    """The branch before it is not known. Each other way out of the loop is left to outer calls."""
+    code = f"test %edx, %edx; je 1f; 1: mov ${rounds}, %ecx; 2: dec %ecx; jne 2b; "
+    source = CodeSource(tmp_path, code + "movl $0, (%rbx); ret")
+    state = MachineState({Register.RBX: LOCK, Register.RSP: SP}, {})
+    search = CodeSearch(source, SoughtLock(frozenset({LOCK})), read)
+    assert search.follow(STARTS[0], state, depth=2).uses == use
+
+
 def test_only_the_bits_that_tell_of_a_holder_count(tmp_path: Path) -> None:
     lock = SoughtLock(frozenset({LOCK}), held_bits=1)
     code = "mov $1, %eax; mov $3, %ecx; lock cmpxchg %ecx, (%rbx); movl $2, (%rbx); ret"
