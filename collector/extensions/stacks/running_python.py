@@ -13,8 +13,9 @@ from itertools import takewhile
 
 from locktop.collector.extensions.stacks.groups import needs_python, stack_id
 from locktop.collector.model import Frame, Snapshot, Thread
+from locktop.collector.model.frames import PYTHON
 from locktop.collector.symbols.python.frame_reader import PythonFrame, PythonReader, Runs
-from locktop.collector.symbols.python.interpreter import PYTHON, is_interpreter
+from locktop.collector.symbols.python.interpreter import is_interpreter
 
 #: Seconds for each reading.
 _PATIENCE_S = 10.0

@@ -50,13 +50,14 @@ def annotate(scan: NamedStacks, tasks: KernelThreads, stacks: NativeStacks) -> N
         scan.add_stacks()
         scan.resolve_names()
         # A thread may have got the GIL meanwhile.
-        frames = scan.draft.stacks
-        late = {
-            tid: stack
-            for tid, stack in late.items()
-            if waits_for_interpreter(frames.get(stack, ()))
+        former, frames = {thread.tid: thread for thread in before}, scan.draft.stacks
+        over = {
+            tid for tid, stack in late.items() if not waits_for_interpreter(frames.get(stack, ()))
         }
-        scan.draft.threads = _threads_with(before, late)
+        scan.draft.threads = tuple([
+            former[thread.tid] if thread.tid in over else thread for thread in scan.draft.threads
+        ])  # fmt: skip
+        late = {thread.tid: thread.stack for thread in scan.draft.threads if thread.tid in late}
         scan.draft.deadlocks = tuple([
             replace(deadlock, cycle=tuple([_edge_with(edge, late) for edge in deadlock.cycle]))
             for deadlock in scan.draft.deadlocks

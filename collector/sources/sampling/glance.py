@@ -15,8 +15,9 @@ from locktop.collector.linux.target import find_process
 from locktop.collector.model.kinds import CONTENTION_KINDS, Kind
 from locktop.collector.sources import preloadable
 from locktop.collector.sources.sampling.libc_info import CLibrary
+from locktop.collector.sources.sampling.sampled_wait import SampledWait
 from locktop.collector.sources.sampling.sampler import Sample, Sampler
-from locktop.collector.sources.sampling.wait_objects import SampledWait, SampledWaitReader
+from locktop.collector.sources.sampling.wait_objects import SampledWaitReader
 from locktop.collector.symbols.python.interpreter import is_interpreter_module
 
 #: Threads of which a glance reads since when they sleep, some 60 us each.

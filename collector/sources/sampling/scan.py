@@ -18,9 +18,9 @@ from locktop.collector.sources.pipeline import Scan
 from locktop.collector.sources.probe_set import StackBudgets
 from locktop.collector.sources.probes.python_stacks import WaitKeys, merged_wait_keys
 from locktop.collector.sources.sampling import builder
+from locktop.collector.sources.sampling.sampled_wait import SampledWait
 from locktop.collector.sources.sampling.sampler import Sample
 from locktop.collector.sources.sampling.session import SamplingSession
-from locktop.collector.sources.sampling.wait_objects import SampledWait
 
 #: Seconds between the two samples of a first scan, because one sample alone shows no time.
 _FIRST_S = 0.05
@@ -207,8 +207,7 @@ class SamplingScan(Scan):
             stack = session.stacks.known_id(sample.kernel_tid, wait.seq, unknown)
             if stack:
                 stacks[tid] = stack
-            else:
-                assert sample.call is not None, "it waits"
+            elif sample.call is not None:  # else it is awake, and waits on for Python's GIL
                 new.append((wait, sample, sample.call))
         if not new:
             return stacks

@@ -18,6 +18,7 @@ from locktop.collector.model import Frame, Kind, Lock
 from locktop.collector.sources import preloadable
 from locktop.collector.sources.probe_set import Probes
 from locktop.collector.sources.probes.gil_holders import GilHolders
+from locktop.collector.sources.probes.gil_reader import GilReader
 from locktop.collector.sources.probes.holder_activity import HolderProbe
 from locktop.collector.sources.probes.native_stacks import NativeStacks
 from locktop.collector.sources.probes.probable_holders import ProbableHolders
@@ -27,14 +28,16 @@ from locktop.collector.sources.probes.python_stacks import PythonStacks, WaitKey
 from locktop.collector.sources.probes.python_thread_names import PythonThreadNames
 from locktop.collector.sources.sampling.builder import SamplingBuilder
 from locktop.collector.sources.sampling.child_waits import ChildWaitsProbe
+from locktop.collector.sources.sampling.gil_waits import GilWaits
 from locktop.collector.sources.sampling.libc_info import CLibrary
 from locktop.collector.sources.sampling.met_stacks import MetStacks
 from locktop.collector.sources.sampling.once_runners import OnceRunnerProbe
 from locktop.collector.sources.sampling.recursive_locks import RecursiveLocks
+from locktop.collector.sources.sampling.sampled_wait import SampledWait
 from locktop.collector.sources.sampling.sampler import Sample, Sampler
 from locktop.collector.sources.sampling.sleep_begins import SleepBegins
 from locktop.collector.sources.sampling.wait_estimator import WaitEstimator
-from locktop.collector.sources.sampling.wait_objects import SampledWait, SampledWaitReader
+from locktop.collector.sources.sampling.wait_objects import SampledWaitReader
 from locktop.collector.sources.watched_process import WatchedProcess
 from locktop.collector.symbols.python.frame_reader import PythonReader
 from locktop.collector.symbols.python.thread_names import ThreadNameReader
@@ -76,6 +79,8 @@ class SamplingSession:
         python_locks = PythonLockReader(pid)
         self._recursive_locks = RecursiveLocks(python_locks)
         self.objects.rlock_owner = self._recursive_locks.owner
+        gil = GilReader(pid, python_locks)
+        self.objects.gil_waits = GilWaits(gil.read)
         self.python = PythonStacks(
             PythonReader(pid), self.stacks.frames, is_final=self.resolver.is_final
         )
@@ -93,7 +98,7 @@ class SamplingSession:
             Classifier(rules),
             ProbableHolders(pid, watched.tasks, self.stacks),
             PythonHolders(pid, watched.tasks, python_locks),
-            GilHolders(pid, watched.tasks, python_locks),
+            GilHolders(pid, watched.tasks, python_locks, gil),
             ChildWaitsProbe(pid).annotate,
         )
         self.samples: Mapping[int, Sample] = {}  # last sample, by tid
