@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from contextlib import closing
 from pathlib import Path
@@ -16,6 +17,8 @@ from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.collector.render.words.source_location import short_location
 from locktop.collector.sources.attach import attach
 from locktop.collector.sources.launch import preload_environment
+from locktop.tui.views.blocking import about_line
+from locktop.tui.views.styled_line import line_text
 
 PYTHONS = all_pythons()
 _WORKS_AT = "works python_keeps_the_gil.py:17"
@@ -110,6 +113,22 @@ def test_a_wait_for_the_gil_is_one_wait_in_python_code(python: str, prepared: bo
         assert lock.wait_max_s >= proved_s
         assert lock.wait_max_is_lower_bound
         assert lock.rates.wait > 0.0
+
+
+@both_ways
+@pytest.mark.parametrize("python", PYTHONS)
+def test_the_tree_of_blocked_threads_says_where_the_gil_is_kept(
+    python: str, prepared: bool
+) -> None:
+    command = [python, str(source_of("python_keeps_the_gil")), "keeps"]
+    with Target(command, environment(prepared)) as target:
+        target.line()
+        deadline, line = time.monotonic() + PATIENCE_S, ""
+        with closing(attach(target.pid)) as source:
+            while not re.search(r"held >.*; now at keeps python_keeps_the_gil.py:23, in", line):
+                assert time.monotonic() < deadline, line
+                index = SnapshotIndex(source.scan())
+                line = "".join(line_text(about_line(index, root)) for root in index.blocking.roots)
 
 
 @pytest.mark.parametrize("python", PYTHONS)
