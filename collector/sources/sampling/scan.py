@@ -74,6 +74,8 @@ class SamplingScan(Scan):
             time.sleep(max(0.0, began + _FIRST_S - time.monotonic()))
         session.python.begin(self.read_wait_keys_again)
         session.sample()
+        if self.resolve:
+            session.await_sleeps()
         if ptrace_access.memory_refusal(watched.target.pid):
             raise PermissionError  # the kernel allowed it before
         session.find_once_runners(self.stack_budgets.of_waits)

@@ -7,6 +7,7 @@ makes a new session.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Collection, Iterable, Mapping
 
 from locktop.collector.analysis.idle.classifier import Classifier
@@ -43,6 +44,8 @@ from locktop.collector.symbols.python.frame_reader import PythonReader
 from locktop.collector.symbols.python.thread_names import ThreadNameReader
 from locktop.collector.symbols.resolver import Resolver
 
+#: Seconds for threads to sleep, a pause, and the CPU time of a thread that works.
+_MAX_AWAKE_S, _PAUSE_S, _MIN_WORK_S = 0.5, 0.001, 0.002
 #: The identity of an executed program: the executable's device and inode, and the auxiliary vector.
 #: The vector differs even for the same program, because the memory layout differs.
 Program = tuple[int, int, bytes]
@@ -76,7 +79,7 @@ class SamplingSession:
         self.objects = SampledWaitReader(
             pid, libc.version, self._once.is_once_wait, libc.may_wait_at
         )
-        python_locks = PythonLockReader(pid)
+        python_locks = self._python_locks = PythonLockReader(pid)
         self._recursive_locks = RecursiveLocks(python_locks)
         self.objects.rlock_owner = self._recursive_locks.owner
         gil = GilReader(pid, python_locks)
@@ -130,6 +133,25 @@ class SamplingSession:
         self.estimator.add(self.sampled_at, waits)
         self.taken += 1
         self.samples, self.waits = samples, waits
+
+    def await_sleeps(self) -> None:
+        """Sample a process that runs Python again until no thread is awake, or for a limited time.
+
+        A thread that waits for the GIL wakes every 5 ms, and may be awake at a sample. Threads that
+        work are left out.
+        """
+        if self._python_locks.locks() is None:
+            return
+        until, first = time.monotonic() + _MAX_AWAKE_S, self.samples
+        while time.monotonic() < until and any(
+            sample.call is None
+            and tid not in self.waits
+            and tid in first
+            and sample.cpu_s - first[tid].cpu_s < _MIN_WORK_S
+            for tid, sample in self.samples.items()
+        ):
+            time.sleep(_PAUSE_S)
+            self.sample()
 
     def query_begins(self, budget_s: float) -> None:
         """Query the kernel since when threads wait that already waited in the first sample."""
