@@ -158,7 +158,7 @@ class GilHolders:
             Whether a thread keeps the GIL from others.
         """
         self._read(waiters, read_at_s)
-        if may_wait and any(kept.age_s < _MIN_KEPT_S for kept in self._kept.values()):
+        if may_wait and self._kept:
             self._see_again(waiters)
             self._read(waiters, read_at_s)
         kept = {
@@ -186,33 +186,31 @@ class GilHolders:
         A thread that waited after the first of two equal readings has waited until the second one:
         a thread leaves its wait only with the GIL.
         """
-        now = time.monotonic()
         for address in {*waiters.values(), *self._kept}:
             reading = self._gil.read(address)
             if reading is None:
                 self._kept.pop(address, None)
             elif address not in self._kept or self._kept[address].reading != reading:
-                self._kept[address] = _KeptGil(reading, now, {})
+                self._kept[address] = _KeptGil(reading, time.monotonic(), {})
         for tid, address in waiters.items():
             if address in self._kept and self._kept[address].since_s <= read_at_s:
                 self._kept[address].waiters.setdefault(tid, read_at_s)
 
     def _see_again(self, waiters: Mapping[int, int]) -> None:
         """Note which waiters wait after the first reading of their GIL, each at a sleep."""
-        began_s = time.monotonic()
+        until = time.monotonic() + _MAX_AWAKE_S
         left = {
             tid: self._kept[address]
             for tid, address in waiters.items()
             if address in self._kept and tid not in self._kept[address].waiters
         }
-        age_s = 0.0
-        while age_s < _MIN_KEPT_S or (left and age_s < _MAX_AWAKE_S):
-            now = time.monotonic()
+        while left and time.monotonic() < until:
             for tid, moment in self._tasks.moments(list(left)).items():
                 if self._sleeps_at(moment, left[tid].reading):
-                    left.pop(tid).waiters[tid] = now
-            time.sleep(_PAUSE_S if left else max(0.0, _MIN_KEPT_S - age_s))
-            age_s = time.monotonic() - began_s
+                    left.pop(tid).waiters[tid] = time.monotonic()
+            time.sleep(_PAUSE_S if left else 0.0)
+        youngest_s = min(kept.age_s for kept in self._kept.values())
+        time.sleep(max(0.0, _MIN_KEPT_S - youngest_s))
 
     def _sleeps_at(self, moment: ThreadMoment | None, reading: GilReading) -> bool:
         """Return whether a thread sleeps at the condition of a GIL."""
