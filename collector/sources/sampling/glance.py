@@ -30,6 +30,7 @@ class Sleep(NamedTuple):
     """A sleep of a thread in a futex call. If two are equal, the thread did not run in between."""
 
     address: int  # of the futex
+    stack_pointer: int
     cpu_s: float
     runnable_s: float
 
@@ -79,9 +80,9 @@ def glance(pid: int, clock: SleepClock | None = None) -> Glance | None:
             if sample.call is not None
         }
         sleeps = {
-            tid: Sleep(call.address, samples[tid].cpu_s, samples[tid].runnable_s)
-            for tid, call in calls.items()
-            if call is not None
+            tid: Sleep(call.address, sample.call.sp, sample.cpu_s, sample.runnable_s)
+            for tid, sample in samples.items()
+            if sample.call is not None and (call := calls[tid]) is not None
         }
         if not sleeps:
             return Glance({}, {}, {})

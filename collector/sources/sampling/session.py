@@ -40,6 +40,7 @@ from locktop.collector.sources.sampling.sleep_begins import SleepBegins
 from locktop.collector.sources.sampling.wait_estimator import WaitEstimator
 from locktop.collector.sources.sampling.wait_objects import SampledWaitReader
 from locktop.collector.sources.watched_process import WatchedProcess
+from locktop.collector.symbols.bounded_worker import BoundedWorker
 from locktop.collector.symbols.python.frame_reader import PythonReader
 from locktop.collector.symbols.python.thread_names import ThreadNameReader
 from locktop.collector.symbols.resolver import Resolver
@@ -54,14 +55,19 @@ Program = tuple[int, int, bytes]
 class SamplingSession:
     """One program of a sampled process."""
 
-    def __init__(self, watched: WatchedProcess, rules: Rules | None, stop_threads: bool) -> None:
-        """See attach() for ``rules`` and ``stop_threads``.
+    def __init__(
+        self,
+        watched: WatchedProcess,
+        rules: Rules | None,
+        stop_threads: bool,
+        worker: BoundedWorker | None = None,
+    ) -> None:
+        """See attach() for ``rules`` and ``stop_threads``, and SamplingSource for ``worker``.
 
         Raises:
             LocktopError: locktop does not know the program's system calls and locks.
         """
-        self.watched = watched
-        target = watched.target
+        self.watched, target = watched, watched.target
         pid = target.pid
         if preloadable.is_of_32_bits(f"{procfs.shared_directory(pid)}/exe"):
             raise LocktopError(
@@ -85,7 +91,7 @@ class SamplingSession:
         gil = GilReader(pid, python_locks)
         self.objects.gil_waits = GilWaits(gil.read)
         self.python = PythonStacks(
-            PythonReader(pid), self.stacks.frames, is_final=self.resolver.is_final
+            PythonReader(pid, worker), self.stacks.frames, is_final=self.resolver.is_final
         )
         self.builder = SamplingBuilder(
             self.resolver, self.estimator, self.begins.since, self.stacks.frames, self._python_of
@@ -106,8 +112,7 @@ class SamplingSession:
         )
         self.samples: Mapping[int, Sample] = {}  # last sample, by tid
         self.waits: Mapping[int, SampledWait] = {}  # of the last sample, by tid
-        self.sampled_at = 0.0  # time.monotonic()
-        self.taken = 0  # samples since the last scan
+        self.sampled_at, self.taken = 0.0, 0  # time.monotonic(); samples since the last scan
         if watched.hurried:
             self.hurry()
 
