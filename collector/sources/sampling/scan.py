@@ -291,7 +291,11 @@ class SamplingScan(Scan):
         super().classify_waits()
 
     def wait_keys(self) -> WaitKeys:
-        return merged_wait_keys(self.watched.followed_thread.sleeps, self._session.wait_keys())
+        return merged_wait_keys(
+            self.watched.followed_thread.sleeps,
+            self._session.wait_keys(),
+            self.probes.gil_holders.wait_keys(),
+        )
 
     def thread_lives(self) -> Mapping[int, int]:
         return {tid: sample.life for tid, sample in self._session.samples.items()}
@@ -302,4 +306,5 @@ class SamplingScan(Scan):
         except OSError:
             return {}  # later stages notice the end of the process
         sleeps = self.watched.followed_thread.still_asleep()
-        return merged_wait_keys(sleeps, self._session.wait_keys())
+        of_gil = self.probes.gil_holders.wait_keys()
+        return merged_wait_keys(sleeps, self._session.wait_keys(), of_gil)

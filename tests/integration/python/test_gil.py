@@ -117,6 +117,21 @@ def test_a_wait_for_the_gil_is_one_wait_in_python_code(python: str, prepared: bo
 
 @both_ways
 @pytest.mark.parametrize("python", PYTHONS)
+def test_a_stack_that_comes_late_has_its_python_functions(python: str, prepared: bool) -> None:
+    """In the first scan, most waiters go on to the next call before their stacks can be read."""
+    command = [python, str(source_of("python_keeps_the_gil")), "keeps"]
+    with Target(command, environment(prepared)) as target:
+        target.line()
+        deadline = time.monotonic() + PATIENCE_S
+        lines: dict[int, str] = {}
+        while list(lines.values()) != [_WORKS_AT] * 2:
+            assert time.monotonic() < deadline, lines
+            with closing(attach(target.pid)) as source:
+                lines = works_of(source.scan(resolve=True))
+
+
+@both_ways
+@pytest.mark.parametrize("python", PYTHONS)
 def test_the_tree_of_blocked_threads_says_where_the_gil_is_kept(
     python: str, prepared: bool
 ) -> None:
