@@ -17,9 +17,9 @@ from locktop.collector.model import (
     Thread,
     Wait,
 )
+from locktop.collector.model.frames import PYTHON
 
 DOUBT = "it is not known which thread the join waits for: it may be another one, which goes on"
-_PYTHON = "python"
 #: A shorter wait for a lock of a joining thread is usual: the thread that is to end still works.
 _MIN_S = 10.0
 
@@ -61,7 +61,7 @@ def _longest_first(thread: Thread) -> float:
 
 def _is_join(frames: Sequence[Frame]) -> bool:
     """Return whether the innermost function of Python is Thread.join()."""
-    innermost = next((frame for frame in frames if frame.module == _PYTHON), None)
+    innermost = next((frame for frame in frames if frame.module == PYTHON), None)
     return innermost is not None and (innermost.function, innermost.file) == (
         "join",
         "threading.py",

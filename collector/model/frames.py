@@ -17,6 +17,13 @@ _WRAPPERS = (
     "pthread_", "__pthread_", "___pthread_", "sem_", "__GI_",
     "runtime.futex", "runtime.note", "runtime.lock", "runtime.mPark",  # Go
 )  # fmt: skip
+#: The module of a frame that is a Python function.
+PYTHON = "python"
+#: The functions in which a thread waits for Python's global interpreter lock (GIL).
+_TAKE_GIL = (
+    "PyCOND_TIMEDWAIT", "take_gil", "PyEval_RestoreThread", "PyEval_AcquireThread",
+    "PyGILState_Ensure",
+)  # fmt: skip
 _WRAPPER_MODULES = ("libc.so", "libpthread", "libstdc++", "libc++", "libgomp", "libomp")
 
 #: Namespaces of the standard libraries. A program may have a namespace ``core`` of its own, so
@@ -73,16 +80,24 @@ def innermost_own_frame(frames: Iterable[Frame]) -> Frame | None:
 
     A frame without a function name counts too, because the named frames further out belong to other
     code. A frame without a function and without a file cannot be named, so it does not count. The
-    same holds for the end of an incomplete stack.
+    same holds for the end of an incomplete stack. A thread that waits for Python's GIL stands in
+    its innermost Python function.
     """
-    own = (
-        frame
-        for frame in frames
-        if (frame.function or frame.module)
-        and frame.function not in _CUTS
-        and not is_library_wrapper(frame)
-    )
-    return next(own, None)
+    wants_gil, native = False, None
+    for frame in frames:
+        if frame.function.startswith(_TAKE_GIL):
+            wants_gil = True
+        elif (
+            not (frame.function or frame.module)
+            or frame.function in _CUTS
+            or is_library_wrapper(frame)
+        ):
+            continue
+        elif not wants_gil or frame.module == PYTHON:
+            return frame
+        else:
+            native = native or frame
+    return native
 
 
 def is_standard_library(frame: Frame) -> bool:

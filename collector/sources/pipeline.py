@@ -29,7 +29,6 @@ from locktop.collector.model import Draft, Frame, Snapshot
 from locktop.collector.render.words import patterns
 from locktop.collector.sources.probe_set import Probes, StackBudgets
 from locktop.collector.sources.probes import late_stacks
-from locktop.collector.sources.probes.hang_probe import gil_waiters
 from locktop.collector.sources.probes.python_stacks import WaitKeys
 from locktop.collector.sources.watched_process import WatchedProcess
 
@@ -261,16 +260,17 @@ class Scan(ABC):
         draft = self.draft
         if self.has_ended or self.is_stopped or draft.stopped:
             return
-        draft.hang = self.watched.hang.probe(draft.threads, gil_waiters(draft))
+        waiters = self.probes.gil_holders.waiters(draft)
+        draft.hang = self.watched.hang.probe(draft.threads, waiters)
 
     def find_unnamed_holders(self) -> None:
         """Fill in who keeps Python's GIL, and who probably holds other locks without a holder."""
         if self.has_ended or self.is_stopped:
             return
         gil = self.probes.gil_holders
-        if has_holder := gil.find_deadlocks(self.draft, may_wait=self.resolve):
+        if has_holder := gil.find_deadlocks(self.draft, self.read_at_s, self.resolve):
             late_stacks.annotate(self, self.watched.tasks, self.probes.native_stacks)
-        gil.name_locks(self.draft)
+        gil.describe_locks(self.draft)
         if has_holder:
             self.classify_waits()  # a wait with a holder is for a lock, also in a deadlock
         if self.probes.probable_holders.annotate(self.draft, self.resolve):

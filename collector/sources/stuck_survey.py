@@ -3,32 +3,39 @@
 Processes with the library are scanned first. Of the others a glance finds the threads that sleep
 for a lock, and a second glance those that still do. Only then a scan may prove a deadlock, by the
 rule of ``locktop check``. Locks of Python look like waits for work, until such a scan has read the
-names of their functions. Apart from the first second of CPU time, all that takes 2 % of a CPU.
+names of their functions. Apart from the first seconds of CPU time, all that takes 2 % of a CPU.
 """
 
 from __future__ import annotations
 
+import os
 import resource
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 
 from msgspec import Struct
 
 from locktop.collector.errors import LocktopError
+from locktop.collector.linux import procfs
 from locktop.collector.linux.sleep_clock import SleepClock
 from locktop.collector.model import ThreadState
 from locktop.collector.sources import levels
 from locktop.collector.sources.attach import attach
+from locktop.collector.sources.base import Source
 from locktop.collector.sources.discover import Candidate
+from locktop.collector.sources.probes.python_lock_reader import PythonLockReader
 from locktop.collector.sources.sampling.glance import Glance, glance
+from locktop.collector.sources.sampling.source import SamplingSource
+from locktop.collector.symbols.bounded_worker import SharedWorker
+from locktop.collector.symbols.python.frame_reader import new_shared_worker
 
 #: A cycle counts as a deadlock if two scans show the cycle unchanged.
 _BETWEEN_S = 0.05
-#: Seconds of CPU time in which processes with the library are scanned without pauses.
-_AT_ONCE_S = 1.0
-#: Share of a CPU for the later scans, and for all other processes. To draw each result takes the
-#: rest of 2 %.
+#: Seconds of CPU time without pauses, so that whoever is stuck among 20 processes is soon known.
+AT_ONCE_S = 2.0
+#: Share of a CPU for what comes later. To draw each result takes the rest of 2 %.
 BACKGROUND_SHARE = 0.015
 #: Seconds. A thread that waits for longer may be stuck.
 MIN_STUCK_S = 1.0
@@ -78,6 +85,21 @@ class SurveyStep(Struct, frozen=True):
     pid: int
     stuck: StuckThreads | None  # None: nothing new
     pause_s: float = 0.0  # until the next step, so that the survey takes no more than its share
+    is_last: bool = True  # whether no further step of this process follows
+
+
+class _Pace:
+    """The pauses of a survey."""
+
+    def __init__(self, share: float) -> None:
+        """``share``: of a CPU, once the CPU time without pauses is over."""
+        self._share = share
+        self._left_s = AT_ONCE_S
+
+    def pause_s(self, took_s: float) -> float:
+        """Return the seconds to pause after a step that took so much CPU time."""
+        self._left_s -= took_s
+        return 0.0 if self._left_s > 0.0 else took_s / self._share
 
 
 class _FirstGlance(Struct, frozen=True):
@@ -99,15 +121,14 @@ def survey_all(
         share: the share of a CPU that the steps take with their pauses.
     """
     ordered = sorted(candidates, key=lambda candidate: -candidate.threads)
-    left_s = _AT_ONCE_S
+    pace = _Pace(share)
     for candidate in ordered:
         if candidate.preloaded:
-            began_s = time.process_time()
-            stuck = survey(candidate.pid)
-            took_s = time.process_time() - began_s
-            left_s -= took_s
-            yield SurveyStep(candidate.pid, stuck, 0.0 if left_s > 0.0 else took_s / share)
-    yield from _Glances(share).steps([c.pid for c in ordered if not c.preloaded])
+            began_s = _cpu_s()
+            stuck = survey_with_library(candidate.pid)
+            yield SurveyStep(candidate.pid, stuck, pace.pause_s(_cpu_s() - began_s))
+    with closing(_Glances(pace)) as glances:
+        yield from glances.steps([c.pid for c in ordered if not c.preloaded])
 
 
 class _Suspect(Struct, frozen=True):
@@ -116,23 +137,29 @@ class _Suspect(Struct, frozen=True):
     stuck: StuckThreads  # by its second glance
     #: Whether Python runs in it. Then names of functions tell whether threads wait for locks.
     is_python: bool
-    crowd: int = 0  # the most threads that sleep for one semaphore
+    crowd: int  # the most threads that sleep for one lock of Python
+    at_locks: int  # the threads that sleep for any of these, also in a wait for a condition
 
     @property
     def rank(self) -> tuple[object, ...]:
         """A sort key: whoever waits surely comes first."""
-        return self.stuck.rank, -self.crowd
+        return self.stuck.rank, -self.crowd, -self.at_locks
 
 
 class _Glances:
     """The survey of processes without the library."""
 
-    def __init__(self, share: float) -> None:
-        """``share``: see survey_all()."""
-        self._share = share
+    def __init__(self, pace: _Pace) -> None:
+        self._pace = pace
         self._first: dict[int, _FirstGlance] = {}  # by pid
         self._suspects: dict[int, _Suspect] = {}  # by pid
         self._clock = SleepClock()
+        self._workers: dict[int, SharedWorker] = {}  # by user, whom a worker of root becomes
+
+    def close(self) -> None:
+        """End the readers of Python frames."""
+        for worker in self._workers.values():
+            worker.end()
 
     def steps(self, pids: Sequence[int]) -> Iterator[SurveyStep]:
         """Yield what two glances show of each process, and a scan of those that may be stuck.
@@ -145,7 +172,7 @@ class _Glances:
         while self._first:
             pid, before = next(iter(self._first.items()))
             pause_s = max(0.0, before.taken_at + MIN_STUCK_S - time.monotonic())
-            yield SurveyStep(pid, None, pause_s)
+            yield SurveyStep(pid, None, pause_s, is_last=False)
             yield from self._second_glances()
         for pid, suspect in sorted(self._suspects.items(), key=lambda item: item[1].rank):
             yield self._scan(pid, suspect)
@@ -160,7 +187,8 @@ class _Glances:
             stuck = StuckThreads(
                 len(seen.for_locks), seen.longest_s, is_lower_bound=bool(seen.longest_s)
             )
-        return SurveyStep(pid, stuck, (time.thread_time() - began_s) / self._share)
+        pause_s = self._pace.pause_s(time.thread_time() - began_s)
+        return SurveyStep(pid, stuck, pause_s, is_last=pid not in self._first)
 
     def _second_glances(self) -> Iterator[SurveyStep]:
         """Take the second glance at each process whose first one is old enough."""
@@ -179,17 +207,40 @@ class _Glances:
         stuck = StuckThreads(len(now.for_locks), longest_s, is_lower_bound=True)
         python = now.for_python.items() & before.glance.for_python.items()
         if lasting or python or (now.of_all and now.of_all == before.glance.of_all):
-            crowds = Counter(sleep.address for _, sleep in python)
-            self._suspects[pid] = _Suspect(stuck, bool(python), max(crowds.values(), default=0))
-        return SurveyStep(pid, stuck, (time.thread_time() - began_s) / self._share)
+            reader = PythonLockReader(pid)
+            locks = Counter(
+                lock.address
+                for _, sleep in python
+                if (lock := reader.waited_for(sleep.address, sleep.stack_pointer)) is not None
+            )
+            self._suspects[pid] = _Suspect(
+                stuck, bool(python), max(locks.values(), default=0), locks.total()
+            )
+        pause_s = self._pace.pause_s(time.thread_time() - began_s)
+        return SurveyStep(pid, stuck, pause_s, is_last=pid not in self._suspects)
 
     def _scan(self, pid: int, suspect: _Suspect) -> SurveyStep:
-        began_s = _cpu_s()  # a scan has threads of its own
-        stuck, scanned = suspect.stuck, survey(pid, False, suspect.is_python)
+        began_s = self._cpu_s()  # a scan has threads of its own, and a reader of Python frames
+        stuck, scanned = suspect.stuck, self._survey(pid, suspect.is_python)
         if scanned is not None and (scanned.deadlock or suspect.is_python):
             longest_s = max(stuck.longest_s, scanned.longest_s)
             stuck = StuckThreads(scanned.waiting, longest_s, scanned.deadlock, bool(longest_s))
-        return SurveyStep(pid, stuck, (_cpu_s() - began_s) / self._share)
+        return SurveyStep(pid, stuck, self._pace.pause_s(self._cpu_s() - began_s))
+
+    def _cpu_s(self) -> float:
+        workers = [worker.pid for worker in self._workers.values() if worker.pid is not None]
+        return _cpu_s() + sum(procfs.stat(pid).cpu_s for pid in workers)
+
+    def _survey(self, pid: int, with_names: bool) -> StuckThreads | None:
+        """Return how much the threads of a process wait; None if it cannot be scanned."""
+        try:
+            user = os.stat(f"/proc/{pid}").st_uid
+            worker = self._workers.setdefault(user, new_shared_worker())
+            source = SamplingSource(pid, worker=worker)
+        except (LocktopError, OSError):
+            return None
+        with closing(source):
+            return _survey(source, with_names)
 
 
 def _cpu_s() -> float:
@@ -198,30 +249,34 @@ def _cpu_s() -> float:
     return time.process_time() + children.ru_utime + children.ru_stime
 
 
-def survey(pid: int, only_exact: bool = True, with_names: bool = False) -> StuckThreads | None:
-    """Return how much the threads of a process wait, by two scans.
-
-    Args:
-        pid: the process.
-        only_exact: leave out a process without the library.
-        with_names: read the names of functions too, by which waits for locks of Python are known.
+def survey_with_library(pid: int) -> StuckThreads | None:
+    """Return how much the threads of a process with the library wait, by two scans.
 
     Returns: None if the process is dormant, which no scan may change here, or cannot be scanned.
     """
     try:
-        if only_exact and levels.read_level(pid).level == "dormant":
+        if levels.read_level(pid).level == "dormant":
             return None
-        source = attach(pid, only_exact=only_exact)
+        source = attach(pid, only_exact=True)
     except LocktopError:
         return None
+    with closing(source):
+        return _survey(source)
+
+
+def _survey(source: Source, with_names: bool = False) -> StuckThreads | None:
+    """Return how much the threads of a process wait, by two scans; None if it has ended.
+
+    Args:
+        source: scans the process.
+        with_names: read the names of functions too, by which waits for locks of Python are known.
+    """
     try:
         source.scan()
         time.sleep(_BETWEEN_S)
         snapshot = source.scan(resolve=with_names)
     except LocktopError:
         return None
-    finally:
-        source.close()
     waits = [
         thread.waiting_for.duration_s
         for thread in snapshot.threads

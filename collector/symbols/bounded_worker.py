@@ -154,6 +154,35 @@ class BoundedWorker:
         return answer
 
 
+class SharedWorker(BoundedWorker):
+    """A worker that users call one after the other; end() ends its process."""
+
+    def __init__(self, module: str, *, max_answer: int) -> None:
+        super().__init__(module, max_answer=max_answer)
+        self._is_due = False
+
+    def send(self, request: bytes) -> None:
+        """Send a request, see BoundedWorker."""
+        self._is_due = True
+        super().send(request)
+
+    def receive(self, timeout_s: float) -> bytes | None:
+        """Return the answer, see BoundedWorker."""
+        answer = super().receive(timeout_s)
+        self._is_due = self._is_due and answer is None
+        return answer
+
+    def close(self) -> None:
+        """Keep the process for the next user, unless an answer is due that is for this one."""
+        if self._is_due:
+            self.end()
+
+    def end(self) -> None:
+        """End the process."""
+        self._is_due = False
+        super().close()
+
+
 def serve(answer: Callable[[bytes], bytes], *, max_memory: int, max_cpu_s: int) -> None:
     """Answer requests until standard input ends: the child's side.
 

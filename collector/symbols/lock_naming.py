@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from locktop.collector.model import Frame, Kind
-from locktop.collector.model.frames import innermost_own_frame
+from locktop.collector.model.frames import PYTHON, innermost_own_frame
 from locktop.collector.model.kinds import PYTHON_LOCK
 from locktop.collector.model.locks import LOADER_LOCK
 from locktop.collector.symbols import lock_makers
 from locktop.collector.symbols.python.interpreter import (
-    PYTHON,
     makes_lock_for_a_wait,
     waits_for_lock,
 )

@@ -53,8 +53,14 @@ class ProcessPickerScreen(OneListScreen):
 
     def action_rescan(self) -> None:
         """Scan for processes again."""
+        before = self._candidates
         self._candidates = {candidate.pid: candidate for candidate in self._lister()}
-        self._stuck, self._surveyed = {}, set()
+        self._stuck = {
+            pid: stuck
+            for pid, stuck in self._stuck.items()
+            if pid in self._candidates and self._candidates[pid].cmdline == before[pid].cmdline
+        }
+        self._surveyed = set()
         self.apply_filter()
         self.start(self._survey_processes, "survey")
 
@@ -62,12 +68,20 @@ class ProcessPickerScreen(OneListScreen):
         steps = self._survey(list(self._candidates.values()))
         while (step := await asyncio.to_thread(next, steps, None)) is not None:
             self._surveyed.add(step.pid)
-            if step.stuck is not None:
-                self._stuck[step.pid] = step.stuck
+            self._take_over(step)
             self.apply_filter()
             await asyncio.sleep(step.pause_s)
         self._surveyed = set(self._candidates)
         self.apply_filter()
+
+    def _take_over(self, step: SurveyStep) -> None:
+        """Keep what a step tells, unless the survey before knows more than a glance."""
+        former = self._stuck.get(step.pid)
+        if not step.is_last and (step.stuck is None or (former and former.may_be_stuck)):
+            return
+        self._stuck.pop(step.pid, None)
+        if step.stuck is not None:
+            self._stuck[step.pid] = step.stuck
 
     def apply_filter(self) -> None:
         width = self.size.width

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from rich.cells import cell_len
 
-from locktop.collector.model import BlockingRoot, BlockingWaiter, Held, RootKind
+from locktop.collector.model import BlockingRoot, BlockingWaiter, Frame, Held, RootKind
 from locktop.collector.render.words import (
     activity,
     blocking,
@@ -73,7 +73,10 @@ def about_line(index: SnapshotIndex, root: BlockingRoot) -> Line:
     if words and root.kind is RootKind.LOCK:  # the words are about its holder
         spans.append((words, style))
     elif words:
-        spans += ["; now " if len(spans) > 1 else "now ", (words, style)]
+        spans.append("; now " if len(spans) > 1 else "now ")
+        if (frame := _activity_frame(index, root)) is not None:
+            spans += ["at ", (short_location(frame), "where"), ", "]
+        spans.append((words, style))
     return make_line(*spans)
 
 
@@ -261,14 +264,23 @@ def _now(index: SnapshotIndex, row: BlockingRow) -> Cell:
 
 
 def _location_cell(index: SnapshotIndex, row: BlockingRow) -> Cell:
-    """Where a root took the lock, or where a thread waits."""
+    """Where a root took the lock, or is now, or where a thread waits."""
     if row.root is not None:
         held = _longest_held(index, row.root)
         frame = index.snapshot.sites.get(held.site) if held is not None else None
+        frame = frame or _activity_frame(index, row.root)
     else:
         waiting = index.threads.get(row.waiters[0].tid) if row.waiters else None
         frame = index.wait_frame(waiting) if waiting is not None else None
     return (short_location(frame) if frame is not None else ""), "where"
+
+
+def _activity_frame(index: SnapshotIndex, root: BlockingRoot) -> Frame | None:
+    """Where a root is that took its lock at an unknown place, None if that is not known either."""
+    held = _longest_held(index, root)
+    if held is None or held.site:
+        return None
+    return index.activity_frame(blocking.activity_of(root, index.locks, index.threads))
 
 
 def _longest_held(index: SnapshotIndex, root: BlockingRoot) -> Held | None:

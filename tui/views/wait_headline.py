@@ -16,7 +16,6 @@ from locktop.collector.model import (
     ThreadState,
 )
 from locktop.collector.render.words import activity, likely_holder, probable_holder, readers
-from locktop.collector.render.words.foreign_code import innermost_program_frame
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.collector.render.words.source_location import shortest_location
 from locktop.tui.views.cells import held_text, lasting
@@ -100,13 +99,6 @@ def _waited_s(thread: Thread) -> float:
 def _short_activity(now: ThreadActivity, words: str) -> str:
     """The call in which a thread sleeps, or what it does; ``words`` where nothing shorter is."""
     return f"in {now.call}" if now.call else _SHORT_ACTIVITY.get(now.doing, words)
-
-
-def _own_frame(index: SnapshotIndex, now: ThreadActivity | None) -> Frame | None:
-    """The innermost frame of the program's own code in the present stack of a thread."""
-    if now is None or now.stack_age_s:
-        return None
-    return innermost_program_frame(index.stack(now.stack))
 
 
 class _WaitWords:
@@ -246,7 +238,7 @@ class _WaitWords:
     def _likely_activity(self, room: _Room) -> Spans:
         """The activity of the probable holder, and its place in the code."""
         now = self._likely_now
-        frame = _own_frame(self._index, now)
+        frame = self._index.activity_frame(now)
         if frame is None:
             return self._likely_words(room)
         text = shortest_location(frame)
@@ -345,7 +337,7 @@ class _WaitWords:
     @cached_property
     def _own_frame(self) -> Frame | None:
         """The innermost frame of the program's own code in the present stack of the holder."""
-        return _own_frame(self._index, self._lock.holder_activity)
+        return self._index.activity_frame(self._lock.holder_activity)
 
     @cached_property
     def _running_at(self) -> Frame | None:

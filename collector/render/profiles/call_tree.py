@@ -16,8 +16,8 @@ from msgspec import Struct, field
 
 from locktop.collector.analysis import divided_waits, lock_classes
 from locktop.collector.model import Frame, Kind, Lock, Snapshot, WaitStack
+from locktop.collector.model.frames import PYTHON
 from locktop.collector.render.words.lock_kind import name_with_kind
-from locktop.collector.symbols.python.interpreter import PYTHON
 
 #: The weights of a snapshot: seconds waited, number of waits, seconds that other threads waited
 #: for a holder.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from locktop.collector.model import Frame
-from locktop.collector.model.frames import is_library_wrapper, is_standard_library
-from locktop.collector.symbols.python.interpreter import PYTHON, is_interpreter
+from locktop.collector.model.frames import PYTHON, is_library_wrapper, is_standard_library
+from locktop.collector.symbols.python.interpreter import is_interpreter
 
 #: A part of the file name of each module in C, and the directory of those in CPython's sources.
 _EXTENSION, _SOURCES_OF_PYTHON = ".cpython-", "/Modules/"

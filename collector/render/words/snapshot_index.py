@@ -30,6 +30,7 @@ from locktop.collector.model import (
     Snapshot,
     TakenUnits,
     Thread,
+    ThreadActivity,
     ThreadGroup,
     ThreadState,
     WaitPart,
@@ -37,6 +38,7 @@ from locktop.collector.model import (
 )
 from locktop.collector.model.frames import innermost_own_frame
 from locktop.collector.render.words import elsewhere, hang, probable_holder, python_shares
+from locktop.collector.render.words.foreign_code import innermost_program_frame
 from locktop.collector.render.words.source_location import short_location
 
 #: Characters kept of a name that several threads have: the tid follows.
@@ -326,6 +328,12 @@ class SnapshotIndex:
         """The innermost frame of a stack that is no lock function."""
         frames = self.stack(stack_id)
         return innermost_own_frame(frames) or (frames[0] if frames else None)
+
+    def activity_frame(self, now: ThreadActivity | None) -> Frame | None:
+        """The innermost frame of the program's own code in the present stack of a thread."""
+        if now is None or now.stack_age_s:
+            return None
+        return innermost_program_frame(self.stack(now.stack))
 
     def wait_frame(self, thread: Thread) -> Frame | None:
         """Where in the code a thread waits, None without a wait or where that is not known."""

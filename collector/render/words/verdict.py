@@ -18,13 +18,13 @@ from locktop.collector.model import (
     ThreadState,
     Wait,
 )
+from locktop.collector.model.frames import PYTHON
 from locktop.collector.render.words import amid_work, elsewhere, hang, readers, unit_takers
 from locktop.collector.render.words import deadlock as words
 from locktop.collector.render.words.lock_kind import name_with_kind
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.collector.render.words.units import counted, lasting
 from locktop.collector.sanitize import clean
-from locktop.collector.symbols.python.interpreter import PYTHON
 
 _LONGEST = 1000
 #: Seconds. A shorter wait for a lock with an unknown holder says nothing.

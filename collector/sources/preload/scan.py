@@ -450,7 +450,11 @@ class PreloadScan(Scan):
         probe.annotate(self.draft)
 
     def wait_keys(self) -> WaitKeys:
-        return merged_wait_keys(self.watched.followed_thread.sleeps, self._session.waits)
+        return merged_wait_keys(
+            self.watched.followed_thread.sleeps,
+            self._session.waits,
+            self.probes.gil_holders.wait_keys(),
+        )
 
     def thread_lives(self) -> Mapping[int, int]:
         newest = self._reading.newest
@@ -458,7 +462,9 @@ class PreloadScan(Scan):
 
     def read_wait_keys_again(self) -> WaitKeys:
         return merged_wait_keys(
-            self.watched.followed_thread.still_asleep(), self._session.read_waits()
+            self.watched.followed_thread.still_asleep(),
+            self._session.read_waits(),
+            self.probes.gil_holders.wait_keys(),
         )
 
     def rename_locks(self) -> None:

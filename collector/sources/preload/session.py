@@ -37,6 +37,7 @@ from locktop.collector.sources.preload.wakers import Wakers
 from locktop.collector.sources.probe_set import Probes
 from locktop.collector.sources.probes import native_stacks
 from locktop.collector.sources.probes.gil_holders import GilHolders
+from locktop.collector.sources.probes.gil_reader import GilReader
 from locktop.collector.sources.probes.holder_activity import HolderProbe
 from locktop.collector.sources.probes.native_stacks import NativeStacks
 from locktop.collector.sources.probes.probable_holders import ProbableHolders
@@ -110,7 +111,7 @@ class PreloadSession:
             self.classifier,
             ProbableHolders(pid, tasks, stacks),
             PythonHolders(pid, tasks, python_locks),
-            GilHolders(pid, tasks, python_locks),
+            GilHolders(pid, tasks, python_locks, GilReader(pid, python_locks)),
             ChildWaitsProbe(pid).annotate,
         )
         if watched.hurried:

@@ -26,11 +26,11 @@ from typing import NamedTuple
 from locktop.collector.linux import futex, process_memory, procfs, syscall_format, syscalls
 from locktop.collector.linux.futex import FutexWait
 from locktop.collector.linux.threads import KernelThreads, ThreadMoment
-from locktop.collector.model import Draft, Hang, Thread, ThreadState
-from locktop.collector.model.kinds import INTERPRETER_LOCK_KINDS, POSTED_BY_HANDLERS_KINDS
+from locktop.collector.model import Hang, Thread, ThreadState
+from locktop.collector.model.kinds import POSTED_BY_HANDLERS_KINDS
 from locktop.collector.symbols import memory_map
 from locktop.collector.symbols.memory_map import AddressSpace
-from locktop.collector.symbols.python.interpreter import waits_for_interpreter
+from locktop.collector.symbols.python.gil import is_at
 
 _AT_ONCE = 64
 _RUNS = frozenset({ThreadState.RUNNING, ThreadState.RUNNABLE})
@@ -47,7 +47,6 @@ _GIL_S = 0.03  # several times the 5 ms of sys.setswitchinterval()
 #: On a busy host a thread waits far longer for a CPU after each of its waits for the GIL.
 _MAX_GIL_S = 0.3
 _GIL_PAUSE_S = 0.001
-_COND_SIZE = 48  # bytes of a pthread_cond_t
 _PIPE = "pipe:["
 _PIPE_CALLS = frozenset({"read", "write", "readv", "writev"})
 
@@ -151,7 +150,7 @@ class HangProbe:
             for tid, moment in self._tasks.moments(sorted(left)).items():
                 call = moment.call if moment.state == "S" else None
                 wait = futex.parse_wait(self._pid, call) if call is not None else None
-                if wait is not None and 0 <= wait.address - of_gil[tid] < _COND_SIZE:
+                if wait is not None and is_at(wait.address, of_gil[tid]):
                     left.discard(tid)
             time.sleep(_GIL_PAUSE_S if left else 0.0)
         return not left
@@ -294,16 +293,3 @@ def _signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
-
-
-def gil_waiters(draft: Draft) -> dict[int, int]:
-    """Return by tid the address of the condition at which a thread waits for Python's GIL."""
-    addresses = {lock.id: lock.address for lock in draft.locks}
-    return {
-        thread.tid: addresses[wait.lock]
-        for thread in draft.threads
-        if (wait := thread.waiting_for) is not None
-        and wait.kind in INTERPRETER_LOCK_KINDS
-        and wait.lock in addresses
-        and waits_for_interpreter(draft.stacks.get(wait.stack, ()))
-    }

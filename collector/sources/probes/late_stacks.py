@@ -37,30 +37,32 @@ class NamedStacks(Protocol):
 def annotate(scan: NamedStacks, tasks: KernelThreads, stacks: NativeStacks) -> None:
     """Give the waits for a GIL with a known holder the stacks that they lack.
 
+    Also read the Python functions of all such waits. Without the holder each of their calls was a
+    wait, and too brief for that.
+
     Args:
         scan: with the holders of the GIL; it waits for the names of the new stacks.
         tasks: the threads of the process.
         stacks: reads stacks.
     """
-    before = scan.draft.threads
     if not scan.resolve:
         return
-    if late := _read(scan.draft, tasks, stacks):
-        scan.draft.threads = _threads_with(before, late)
-        scan.add_stacks()
-        scan.resolve_names()
-        # A thread may have got the GIL meanwhile.
-        frames = scan.draft.stacks
-        late = {
-            tid: stack
-            for tid, stack in late.items()
-            if waits_for_interpreter(frames.get(stack, ()))
-        }
-        scan.draft.threads = _threads_with(before, late)
-        scan.draft.deadlocks = tuple([
-            replace(deadlock, cycle=tuple([_edge_with(edge, late) for edge in deadlock.cycle]))
-            for deadlock in scan.draft.deadlocks
-        ])  # fmt: skip
+    before = scan.draft.threads
+    late = _read(scan.draft, tasks, stacks)
+    scan.draft.threads = _threads_with(before, late)
+    scan.add_stacks()
+    scan.resolve_names()
+    # A thread may have got the GIL meanwhile.
+    former, frames = {thread.tid: thread for thread in before}, scan.draft.stacks
+    over = {tid for tid, stack in late.items() if not waits_for_interpreter(frames.get(stack, ()))}
+    scan.draft.threads = tuple([
+        former[thread.tid] if thread.tid in over else thread for thread in scan.draft.threads
+    ])  # fmt: skip
+    late = {thread.tid: thread.stack for thread in scan.draft.threads if thread.tid in late}
+    scan.draft.deadlocks = tuple([
+        replace(deadlock, cycle=tuple([_edge_with(edge, late) for edge in deadlock.cycle]))
+        for deadlock in scan.draft.deadlocks
+    ])  # fmt: skip
 
 
 def _read(draft: Draft, tasks: KernelThreads, stacks: NativeStacks) -> dict[int, int]:

@@ -19,9 +19,10 @@ from msgspec.structs import replace
 from locktop.collector.linux import futex
 from locktop.collector.linux.threads import KernelThreads, ThreadMoment
 from locktop.collector.model import Draft, HolderEvidence, Kind, ProbableHolder, Thread, Wait
+from locktop.collector.model.frames import PYTHON
 from locktop.collector.model.kinds import INTERPRETER_LOCK_KINDS, NAMED_BY_STACK_KINDS
 from locktop.collector.sources.probes.python_lock_reader import PythonLockReader
-from locktop.collector.symbols.python.interpreter import PYTHON, is_interpreter
+from locktop.collector.symbols.python.interpreter import is_interpreter
 from locktop.collector.symbols.python.interpreter_state import InterpreterState
 from locktop.collector.symbols.python.lock_objects import LockObject, LockObjects
 

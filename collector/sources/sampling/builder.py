@@ -24,9 +24,9 @@ from locktop.collector.model import (
     Wait,
     WaitStack,
 )
+from locktop.collector.sources.sampling.sampled_wait import SampledWait
 from locktop.collector.sources.sampling.sampler import Sample
 from locktop.collector.sources.sampling.wait_estimator import EstimatedLock, WaitEstimator
-from locktop.collector.sources.sampling.wait_objects import SampledWait
 from locktop.collector.symbols.lock_naming import LockIdentity, LockNames, LockStacks
 from locktop.collector.symbols.resolver import Resolver
 

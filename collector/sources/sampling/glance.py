@@ -15,8 +15,9 @@ from locktop.collector.linux.target import find_process
 from locktop.collector.model.kinds import CONTENTION_KINDS, Kind
 from locktop.collector.sources import preloadable
 from locktop.collector.sources.sampling.libc_info import CLibrary
+from locktop.collector.sources.sampling.sampled_wait import SampledWait
 from locktop.collector.sources.sampling.sampler import Sample, Sampler
-from locktop.collector.sources.sampling.wait_objects import SampledWait, SampledWaitReader
+from locktop.collector.sources.sampling.wait_objects import SampledWaitReader
 from locktop.collector.symbols.python.interpreter import is_interpreter_module
 
 #: Threads of which a glance reads since when they sleep, some 60 us each.
@@ -29,6 +30,7 @@ class Sleep(NamedTuple):
     """A sleep of a thread in a futex call. If two are equal, the thread did not run in between."""
 
     address: int  # of the futex
+    stack_pointer: int
     cpu_s: float
     runnable_s: float
 
@@ -78,9 +80,9 @@ def glance(pid: int, clock: SleepClock | None = None) -> Glance | None:
             if sample.call is not None
         }
         sleeps = {
-            tid: Sleep(call.address, samples[tid].cpu_s, samples[tid].runnable_s)
-            for tid, call in calls.items()
-            if call is not None
+            tid: Sleep(call.address, sample.call.sp, sample.cpu_s, sample.runnable_s)
+            for tid, sample in samples.items()
+            if sample.call is not None and (call := calls[tid]) is not None
         }
         if not sleeps:
             return Glance({}, {}, {})

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Set
 from locktop.collector.linux.syscalls import SystemCall
 from locktop.collector.model.kinds import NAMED_BY_STACK_KINDS
 from locktop.collector.sources.probes.python_lock_reader import PythonLockReader
-from locktop.collector.sources.sampling.wait_objects import SampledWait
+from locktop.collector.sources.sampling.sampled_wait import SampledWait
 from locktop.collector.symbols.python.lock_objects import LockObject
 
 #: A shorter wait is likely to end before its owner is known.

@@ -18,9 +18,9 @@ from locktop.collector.sources.pipeline import Scan
 from locktop.collector.sources.probe_set import StackBudgets
 from locktop.collector.sources.probes.python_stacks import WaitKeys, merged_wait_keys
 from locktop.collector.sources.sampling import builder
+from locktop.collector.sources.sampling.sampled_wait import SampledWait
 from locktop.collector.sources.sampling.sampler import Sample
 from locktop.collector.sources.sampling.session import SamplingSession
-from locktop.collector.sources.sampling.wait_objects import SampledWait
 
 #: Seconds between the two samples of a first scan, because one sample alone shows no time.
 _FIRST_S = 0.05
@@ -74,6 +74,8 @@ class SamplingScan(Scan):
             time.sleep(max(0.0, began + _FIRST_S - time.monotonic()))
         session.python.begin(self.read_wait_keys_again)
         session.sample()
+        if self.resolve:
+            session.await_sleeps()
         if ptrace_access.memory_refusal(watched.target.pid):
             raise PermissionError  # the kernel allowed it before
         session.find_once_runners(self.stack_budgets.of_waits)
@@ -207,8 +209,7 @@ class SamplingScan(Scan):
             stack = session.stacks.known_id(sample.kernel_tid, wait.seq, unknown)
             if stack:
                 stacks[tid] = stack
-            else:
-                assert sample.call is not None, "it waits"
+            elif sample.call is not None:  # else it is awake, and waits on for Python's GIL
                 new.append((wait, sample, sample.call))
         if not new:
             return stacks
@@ -290,7 +291,11 @@ class SamplingScan(Scan):
         super().classify_waits()
 
     def wait_keys(self) -> WaitKeys:
-        return merged_wait_keys(self.watched.followed_thread.sleeps, self._session.wait_keys())
+        return merged_wait_keys(
+            self.watched.followed_thread.sleeps,
+            self._session.wait_keys(),
+            self.probes.gil_holders.wait_keys(),
+        )
 
     def thread_lives(self) -> Mapping[int, int]:
         return {tid: sample.life for tid, sample in self._session.samples.items()}
@@ -301,4 +306,5 @@ class SamplingScan(Scan):
         except OSError:
             return {}  # later stages notice the end of the process
         sleeps = self.watched.followed_thread.still_asleep()
-        return merged_wait_keys(sleeps, self._session.wait_keys())
+        of_gil = self.probes.gil_holders.wait_keys()
+        return merged_wait_keys(sleeps, self._session.wait_keys(), of_gil)

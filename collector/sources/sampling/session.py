@@ -7,6 +7,7 @@ makes a new session.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Collection, Iterable, Mapping
 
 from locktop.collector.analysis.idle.classifier import Classifier
@@ -18,6 +19,7 @@ from locktop.collector.model import Frame, Kind, Lock
 from locktop.collector.sources import preloadable
 from locktop.collector.sources.probe_set import Probes
 from locktop.collector.sources.probes.gil_holders import GilHolders
+from locktop.collector.sources.probes.gil_reader import GilReader
 from locktop.collector.sources.probes.holder_activity import HolderProbe
 from locktop.collector.sources.probes.native_stacks import NativeStacks
 from locktop.collector.sources.probes.probable_holders import ProbableHolders
@@ -27,19 +29,24 @@ from locktop.collector.sources.probes.python_stacks import PythonStacks, WaitKey
 from locktop.collector.sources.probes.python_thread_names import PythonThreadNames
 from locktop.collector.sources.sampling.builder import SamplingBuilder
 from locktop.collector.sources.sampling.child_waits import ChildWaitsProbe
+from locktop.collector.sources.sampling.gil_waits import GilWaits
 from locktop.collector.sources.sampling.libc_info import CLibrary
 from locktop.collector.sources.sampling.met_stacks import MetStacks
 from locktop.collector.sources.sampling.once_runners import OnceRunnerProbe
 from locktop.collector.sources.sampling.recursive_locks import RecursiveLocks
+from locktop.collector.sources.sampling.sampled_wait import SampledWait
 from locktop.collector.sources.sampling.sampler import Sample, Sampler
 from locktop.collector.sources.sampling.sleep_begins import SleepBegins
 from locktop.collector.sources.sampling.wait_estimator import WaitEstimator
-from locktop.collector.sources.sampling.wait_objects import SampledWait, SampledWaitReader
+from locktop.collector.sources.sampling.wait_objects import SampledWaitReader
 from locktop.collector.sources.watched_process import WatchedProcess
+from locktop.collector.symbols.bounded_worker import BoundedWorker
 from locktop.collector.symbols.python.frame_reader import PythonReader
 from locktop.collector.symbols.python.thread_names import ThreadNameReader
 from locktop.collector.symbols.resolver import Resolver
 
+#: Seconds for threads to sleep, a pause, and the CPU time of a thread that works.
+_MAX_AWAKE_S, _PAUSE_S, _MIN_WORK_S = 0.5, 0.001, 0.002
 #: The identity of an executed program: the executable's device and inode, and the auxiliary vector.
 #: The vector differs even for the same program, because the memory layout differs.
 Program = tuple[int, int, bytes]
@@ -48,14 +55,19 @@ Program = tuple[int, int, bytes]
 class SamplingSession:
     """One program of a sampled process."""
 
-    def __init__(self, watched: WatchedProcess, rules: Rules | None, stop_threads: bool) -> None:
-        """See attach() for ``rules`` and ``stop_threads``.
+    def __init__(
+        self,
+        watched: WatchedProcess,
+        rules: Rules | None,
+        stop_threads: bool,
+        worker: BoundedWorker | None = None,
+    ) -> None:
+        """See attach() for ``rules`` and ``stop_threads``, and SamplingSource for ``worker``.
 
         Raises:
             LocktopError: locktop does not know the program's system calls and locks.
         """
-        self.watched = watched
-        target = watched.target
+        self.watched, target = watched, watched.target
         pid = target.pid
         if preloadable.is_of_32_bits(f"{procfs.shared_directory(pid)}/exe"):
             raise LocktopError(
@@ -73,11 +85,13 @@ class SamplingSession:
         self.objects = SampledWaitReader(
             pid, libc.version, self._once.is_once_wait, libc.may_wait_at
         )
-        python_locks = PythonLockReader(pid)
+        python_locks = self._python_locks = PythonLockReader(pid)
         self._recursive_locks = RecursiveLocks(python_locks)
         self.objects.rlock_owner = self._recursive_locks.owner
+        gil = GilReader(pid, python_locks)
+        self.objects.gil_waits = GilWaits(gil.read)
         self.python = PythonStacks(
-            PythonReader(pid), self.stacks.frames, is_final=self.resolver.is_final
+            PythonReader(pid, worker), self.stacks.frames, is_final=self.resolver.is_final
         )
         self.builder = SamplingBuilder(
             self.resolver, self.estimator, self.begins.since, self.stacks.frames, self._python_of
@@ -93,13 +107,12 @@ class SamplingSession:
             Classifier(rules),
             ProbableHolders(pid, watched.tasks, self.stacks),
             PythonHolders(pid, watched.tasks, python_locks),
-            GilHolders(pid, watched.tasks, python_locks),
+            GilHolders(pid, watched.tasks, python_locks, gil),
             ChildWaitsProbe(pid).annotate,
         )
         self.samples: Mapping[int, Sample] = {}  # last sample, by tid
         self.waits: Mapping[int, SampledWait] = {}  # of the last sample, by tid
-        self.sampled_at = 0.0  # time.monotonic()
-        self.taken = 0  # samples since the last scan
+        self.sampled_at, self.taken = 0.0, 0  # time.monotonic(); samples since the last scan
         if watched.hurried:
             self.hurry()
 
@@ -125,6 +138,25 @@ class SamplingSession:
         self.estimator.add(self.sampled_at, waits)
         self.taken += 1
         self.samples, self.waits = samples, waits
+
+    def await_sleeps(self) -> None:
+        """Sample a process that runs Python again until no thread is awake, or for a limited time.
+
+        A thread that waits for the GIL wakes every 5 ms, and may be awake at a sample. Threads that
+        work are left out.
+        """
+        if self._python_locks.locks() is None:
+            return
+        until, first = time.monotonic() + _MAX_AWAKE_S, self.samples
+        while time.monotonic() < until and any(
+            sample.call is None
+            and tid not in self.waits
+            and tid in first
+            and sample.cpu_s - first[tid].cpu_s < _MIN_WORK_S
+            for tid, sample in self.samples.items()
+        ):
+            time.sleep(_PAUSE_S)
+            self.sample()
 
     def query_begins(self, budget_s: float) -> None:
         """Query the kernel since when threads wait that already waited in the first sample."""

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 
 from locktop.collector.linux.threads import KernelThreads
 from locktop.collector.model.kinds import CONTENTION_KINDS
+from locktop.collector.sources.sampling.sampled_wait import SampledWait
 from locktop.collector.sources.sampling.sampler import Sample, Sampler
-from locktop.collector.sources.sampling.wait_objects import SampledWait
 
 Key = tuple[int, int]  # SampledWait.life and .seq
 
@@ -57,7 +57,9 @@ class SleepBegins:
         new = [
             item
             for item in older.items()
-            if item[0] not in self._begins and item[0] not in self._unknown
+            if item[0] not in self._begins
+            and item[0] not in self._unknown
+            and samples[item[1].tid].seq == item[1].seq  # else it has slept anew in the same wait
         ]
         new.sort(key=lambda item: item[1].sync_object.kind not in CONTENTION_KINDS)
         for key, wait in new:

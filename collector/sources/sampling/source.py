@@ -25,6 +25,7 @@ from locktop.collector.sources.sampling.cpu_budget import CpuBudget
 from locktop.collector.sources.sampling.scan import SamplingScan
 from locktop.collector.sources.sampling.session import SamplingSession, executed_program
 from locktop.collector.sources.watched_process import WatchedProcess
+from locktop.collector.symbols.bounded_worker import BoundedWorker
 
 _UNCOUNTED = (
     "this kernel does not report when threads sleep (CONFIG_SCHED_INFO);"
@@ -39,9 +40,18 @@ class SamplingSource:
     """Samples one process."""
 
     def __init__(
-        self, pid: int, rules: Rules | None = None, why: str = "", stop_threads: bool = False
+        self,
+        pid: int,
+        rules: Rules | None = None,
+        why: str = "",
+        stop_threads: bool = False,
+        worker: BoundedWorker | None = None,
     ) -> None:
-        """See attach() for ``rules`` and ``stop_threads``. ``why``: why the process has no library.
+        """See attach() for ``rules`` and ``stop_threads``.
+
+        Args:
+            why: why the process has no library.
+            worker: reads the frames of Python; None: one for this process alone.
 
         Raises:
             LocktopError: locktop may not read the process.
@@ -49,6 +59,7 @@ class SamplingSource:
         self._why = why
         self._rules = rules
         self._stop_threads = stop_threads
+        self._worker = worker
         self._watched = WatchedProcess(pid, _FEW_FILES)
         self._begin_counting()
         self._cpu_budget = CpuBudget()
@@ -76,7 +87,7 @@ class SamplingSource:
         self._watched.figures.counted_since = iso(time.time())
 
     def _new_session(self) -> SamplingSession:
-        return SamplingSession(self._watched, self._rules, self._stop_threads)
+        return SamplingSession(self._watched, self._rules, self._stop_threads, self._worker)
 
     def close(self) -> None:
         """Release the process."""

@@ -17,7 +17,7 @@ from msgspec import Struct, field
 
 from locktop.collector.model import Kind
 from locktop.collector.sources.sampling.nptl_objects import SyncObject
-from locktop.collector.sources.sampling.wait_objects import SampledWait
+from locktop.collector.sources.sampling.sampled_wait import SampledWait
 
 #: Owners of a lock that are listed one by one, among ended threads.
 _MAX_BLAMED = 500

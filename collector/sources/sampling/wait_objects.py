@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Set
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from locktop.collector.linux import futex, process_memory
@@ -12,32 +11,15 @@ from locktop.collector.linux.futex import FutexWait
 from locktop.collector.model import Kind
 from locktop.collector.model.kinds import FORGOTTEN_KINDS, OWNER_CHANGES_KINDS, TURNS_KINDS
 from locktop.collector.sources.sampling import join_states, nptl_objects
+from locktop.collector.sources.sampling.gil_waits import GilWaits
 from locktop.collector.sources.sampling.nptl_objects import AFTER, BEFORE, SyncObject
 from locktop.collector.sources.sampling.once_runners import Runners
+from locktop.collector.sources.sampling.sampled_wait import SampledWait
 from locktop.collector.sources.sampling.sampler import Sample
 
 _MAX_KEPT = 4096  # number of mutexes
 #: CPU seconds from a wait to the next one of a thread that does nothing but wait.
 _MAX_RENEWAL_S = 2e-4
-
-
-class SampledWait(Struct, frozen=True, gc=False):
-    """A thread that sleeps in a futex call. A sample makes one for each thread that moves."""
-
-    tid: int
-    life: int  # of the thread, see Sample
-    seq: int  # of the sleep, see Sample
-    since: float  # begin of the first sample that saw it: time.monotonic()
-    futex: FutexWait
-    sync_object: SyncObject  # of Kind.FUTEX if the object is unknown
-    later_reads: int = 0  # rwlock: how often threads took it to read during the wait, at least
-    renewals: int = 0  # sleeps with a time limit before this one that belong to the same wait
-    first_since: float = 0.0  # with ``renewals``: ``since`` of the first of these sleeps
-
-    @property
-    def whole_since(self) -> float:
-        """Since when a thread waits again and again, time.monotonic()."""
-        return self.first_since if self.renewals else self.since
 
 
 class SampledWaitReader:
@@ -60,6 +42,7 @@ class SampledWaitReader:
         #: Returns the present owner of the RLock of Python at whose word threads wait, 0 for none;
         #: None if they wait for another object.
         self.rlock_owner: Callable[[int], int | None] = lambda word: None
+        self.gil_waits = GilWaits()
         self._samples: Mapping[int, Sample] = {}
         self._waits: dict[int, SampledWait] = {}
         self._by_address: dict[int, SampledWait] = {}  # one wait by the address of its object
@@ -87,6 +70,7 @@ class SampledWaitReader:
             still_sleeps: whether a thread was on no CPU since its sample.
             newcomers: ids of threads that are new since the sample before.
         """
+        self.gil_waits.note_turns(self._waits.values())
         if newcomers:
             self._note_left_by(newcomers)
         if newcomers or samples.keys() != self._samples.keys():
@@ -177,14 +161,21 @@ class SampledWaitReader:
             waits.pop(tid, None)
             self._reread.pop(tid, None)
         for sample in [sample for tid, sample in samples.items() if before.get(tid) is not sample]:
-            earlier = before.get(sample.tid)
-            if earlier is not None and earlier.seq == sample.seq:
+            earlier, former = before.get(sample.tid), waits.get(sample.tid)
+            if (
+                earlier is not None
+                and earlier.seq == sample.seq
+                and (former is None or former.seq == sample.seq)
+            ):
                 continue
-            former = waits.pop(sample.tid, None)
-            if former is not None and former.futex.timed and earlier is not None:
-                self._former[sample.tid] = former, earlier
+            waits.pop(sample.tid, None)
             self._reread.pop(sample.tid, None)
             wait = futex.parse_wait(self._pid, sample.call) if sample.call is not None else None
+            if former is not None and self.gil_waits.goes_on(former, sample, wait):
+                waits[sample.tid] = former
+                continue
+            if former is not None and former.futex.timed and earlier is not None:
+                self._former[sample.tid] = former, earlier
             if wait is not None:
                 self._reread[sample.tid] = wait
         self._samples = samples

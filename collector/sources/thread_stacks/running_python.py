@@ -12,10 +12,11 @@ from contextlib import closing
 from itertools import takewhile
 
 from locktop.collector.model import Frame, Snapshot, Thread
+from locktop.collector.model.frames import PYTHON
 from locktop.collector.sources.thread_stacks.scanned_ids import stack_id
 from locktop.collector.symbols.python import merge_stacks
 from locktop.collector.symbols.python.frame_reader import PythonFrame, PythonReader, Runs
-from locktop.collector.symbols.python.interpreter import PYTHON, is_interpreter
+from locktop.collector.symbols.python.interpreter import is_interpreter
 
 #: Seconds for each reading.
 _PATIENCE_S = 10.0

@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from locktop.collector.sanitize import clean
-from locktop.collector.symbols.bounded_worker import BoundedWorker, WorkerError
+from locktop.collector.symbols.bounded_worker import BoundedWorker, SharedWorker, WorkerError
 
+_WORKER = "locktop.collector.symbols.python.pystack_worker"
 #: Longer than any answer takes, even on a busy machine.
 _PATIENCE_S = 60.0
 _HURRY_S = 0.1  # how soon hurry() is noticed
@@ -47,8 +48,12 @@ Runs = tuple[Run, ...]
 
 def new_worker() -> BoundedWorker:
     """Return a worker that reads Python frames; it starts when it is needed."""
-    module = "locktop.collector.symbols.python.pystack_worker"
-    return BoundedWorker(module, max_answer=_MAX_ANSWER)
+    return BoundedWorker(_WORKER, max_answer=_MAX_ANSWER)
+
+
+def new_shared_worker() -> SharedWorker:
+    """Return a worker for readers of several processes of one user, one after the other."""
+    return SharedWorker(_WORKER, max_answer=_MAX_ANSWER)
 
 
 class PythonReader:

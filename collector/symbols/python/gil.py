@@ -18,6 +18,7 @@ _GIL = struct.Struct("=QQi4xQ")
 _MAX_INTERVAL_US = 3_600_000_000
 #: Offsets within a pthread_cond_t at which a thread may wait, for a condition that is not known.
 _WORDS_AT = (0, 40, 44, 32, 36)
+_COND_SIZE = 48  # bytes of a pthread_cond_t
 
 
 class GilReading(NamedTuple):
@@ -26,6 +27,11 @@ class GilReading(NamedTuple):
     condition: int  # address
     holder: int  # tid
     switches: int
+
+
+def is_at(address: int, condition: int) -> bool:
+    """Return whether a thread that waits at an address waits at this condition."""
+    return 0 <= address - condition < _COND_SIZE
 
 
 def read(pid: int, state: InterpreterState, address: int) -> GilReading | None:

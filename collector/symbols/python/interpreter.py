@@ -9,8 +9,6 @@ from functools import lru_cache
 from locktop.collector.model import Frame
 from locktop.collector.model.frames import is_library_wrapper
 
-#: The module of a frame that is a Python function.
-PYTHON = "python"
 #: The base names of CPython's files: ``python3.14``, ``python3.13t``, ``libpython3.11.so.1.0``. The
 #: symbols of a stripped interpreter do not tell where Python code runs, its file does.
 _MODULE = re.compile(r"(?:lib)?python3(?:\.\d+)?[a-z]*(?:-[a-z]+)?(?:\.so(?:\.[\d.]+)?)?$")

@@ -6,10 +6,9 @@ import re
 from collections.abc import Sequence
 
 from locktop.collector.model import Frame
-from locktop.collector.model.frames import PYTHON_NOT_READ
+from locktop.collector.model.frames import PYTHON, PYTHON_NOT_READ
 from locktop.collector.symbols.python.frame_reader import Run, Runs
 from locktop.collector.symbols.python.interpreter import (
-    PYTHON,
     is_evaluation,
     is_instruction,
     is_interpreter,

@@ -13,16 +13,16 @@ from support.pythons import PYTHON
 from support.targets import StartTarget, Target, source_of
 
 from locktop.collector.linux.sleep_clock import SleepClock
-from locktop.collector.sources import discover
+from locktop.collector.sources import discover, stuck_survey
 from locktop.collector.sources.sampling.glance import glance
-from locktop.collector.sources.stuck_survey import StuckThreads, survey, survey_all
+from locktop.collector.sources.stuck_survey import StuckThreads, survey_all, survey_with_library
 
 
 def test_a_deadlock_is_certain_and_its_threads_are_counted(start_target: StartTarget) -> None:
     target = start_target("ring_of_three")
     target.go_on()
     tool.scan_until(target.pid, lambda document: bool(document["deadlocks"]), "a deadlock")
-    found = survey(target.pid)
+    found = survey_with_library(target.pid)
     assert found is not None
     assert (found.waiting, found.deadlock) == (3, "certain")
     assert found.longest_s > 0.0
@@ -30,12 +30,12 @@ def test_a_deadlock_is_certain_and_its_threads_are_counted(start_target: StartTa
 
 def test_a_dormant_process_stays_dormant(start_target: StartTarget) -> None:
     target = start_target("ring_of_three", level="dormant")
-    assert survey(target.pid) is None
+    assert survey_with_library(target.pid) is None
     assert "dormant" in tool.run("ctl", "-p", target.pid).stdout
 
 
 def test_a_process_without_the_library_has_no_figures(start_unprepared: StartTarget) -> None:
-    assert survey(start_unprepared("ring_of_three").pid) is None
+    assert survey_with_library(start_unprepared("ring_of_three").pid) is None
 
 
 def sleeps_for_locks(pid: int) -> int:
@@ -45,18 +45,13 @@ def sleeps_for_locks(pid: int) -> int:
 
 
 def surveyed(pid: int) -> list[StuckThreads]:
-    """Return what the steps of the survey learn of a process, in their order.
-
-    The pauses keep it near 2 % of a CPU.
-    """
+    """Return what the steps of the survey learn of a process, in their order."""
     candidates = [candidate for candidate in discover.candidates() if candidate.pid == pid]
-    learned, pauses_s, began_s = [], 0.0, time.process_time()
+    learned = []
     for step in survey_all(candidates):
-        pauses_s += step.pause_s
         time.sleep(step.pause_s)
         if step.stuck is not None:
             learned.append(step.stuck)
-    assert time.process_time() - began_s < 0.03 * pauses_s
     return learned
 
 
@@ -154,3 +149,55 @@ def test_threads_that_want_a_lock_of_python_are_counted() -> None:
         assert (last.waiting, last.deadlock) == (4, "")
         assert last.may_be_stuck
         assert last.is_lower_bound
+
+
+def test_the_survey_takes_its_share_of_a_cpu(
+    start_unprepared: StartTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stuck_survey, "AT_ONCE_S", 0.0)
+    target = start_unprepared("ring_of_three")
+    target.go_on()
+    until(lambda: sleeps_for_locks(target.pid) == 3, "three sleeps for locks")
+    candidates = [each for each in discover.candidates() if each.pid == target.pid]
+    pauses_s, began_s = 0.0, time.process_time()
+    for step in survey_all(candidates):
+        pauses_s += step.pause_s
+        time.sleep(step.pause_s)
+    assert time.process_time() - began_s < 0.03 * pauses_s
+
+
+_POOL = """
+import threading
+from concurrent.futures import ThreadPoolExecutor
+pool, barrier = ThreadPoolExecutor(3), threading.Barrier(3)
+list(pool.map(lambda _: barrier.wait(), range(3)))
+print("ready", flush=True)
+threading.Event().wait(100000)
+"""
+
+
+def test_locks_of_python_are_scanned_before_pools() -> None:
+    programs = [_POOL, _POOL, _CROSSED, _POOL]
+    processes = [
+        subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
+        for program in programs
+    ]
+    try:
+        for process in processes:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"ready\n"
+        crossed = processes[programs.index(_CROSSED)].pid
+        until(lambda: all_sleep(crossed), "all threads asleep")
+        pids = {process.pid for process in processes}
+        ends = []
+        for step in survey_all([each for each in discover.candidates() if each.pid in pids]):
+            time.sleep(step.pause_s)
+            if step.is_last:
+                ends.append(step)
+        assert {step.pid for step in ends} == pids
+        assert ends[0].pid == crossed
+        assert [step.stuck.deadlock for step in ends if step.stuck] == ["certain", "", "", ""]
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()

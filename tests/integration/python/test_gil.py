@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from contextlib import closing
 from pathlib import Path
@@ -12,10 +13,15 @@ from support.pythons import PYTHON, all_pythons
 from support.targets import PATIENCE_S, Compiler, Target, source_of
 
 from locktop.collector.model import Snapshot
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
+from locktop.collector.render.words.source_location import short_location
 from locktop.collector.sources.attach import attach
 from locktop.collector.sources.launch import preload_environment
+from locktop.tui.views.blocking import about_line
+from locktop.tui.views.styled_line import line_text
 
 PYTHONS = all_pythons()
+_WORKS_AT = "works python_keeps_the_gil.py:17"
 LINKS = {("loader", "renderer"), ("renderer", "loader")}
 both_ways = pytest.mark.parametrize("prepared", [True, False], ids=["prepared", "unprepared"])
 
@@ -68,6 +74,78 @@ def test_a_thread_that_keeps_the_gil_is_named(python: str, prepared: bool) -> No
         assert not lock.idle
 
 
+def works_of(snapshot: Snapshot) -> dict[int, str]:
+    """Return where the two threads that want the GIL wait, by tid."""
+    index = SnapshotIndex(snapshot)
+    return {
+        thread.tid: short_location(frame)
+        for thread in snapshot.threads
+        if thread.name == "works" and (frame := index.wait_frame(thread)) is not None
+    }
+
+
+@both_ways
+@pytest.mark.parametrize("python", PYTHONS)
+def test_a_wait_for_the_gil_is_one_wait_in_python_code(python: str, prepared: bool) -> None:
+    """Each of its calls ends after 5 ms, in functions of the interpreter."""
+    command = [python, str(source_of("python_keeps_the_gil")), "keeps"]
+    with Target(command, environment(prepared)) as target:
+        target.line()
+        deadline = time.monotonic() + PATIENCE_S
+        with closing(attach(target.pid)) as source:
+            lines: dict[int, str] = {}
+            while list(lines.values()) != [_WORKS_AT] * 2:
+                assert time.monotonic() < deadline, lines
+                lines = works_of(source.scan())
+            named_s, proved_s = time.monotonic(), 0.0
+            while proved_s < 1.0:
+                proved_s = time.monotonic() - named_s
+                snapshot = source.scan()
+                assert works_of(snapshot) == lines, "also while a waiter is awake"
+        threads = {thread.tid: thread for thread in snapshot.threads}
+        for thread in map(threads.__getitem__, lines):
+            wait = thread.waiting_for
+            assert wait is not None
+            assert wait.duration_s >= proved_s
+            assert wait.is_lower_bound
+            assert thread.wait_share > thread.idle_share
+        (lock,) = [lock for lock in snapshot.locks if lock.holders]
+        assert lock.wait_max_s >= proved_s
+        assert lock.wait_max_is_lower_bound
+        assert lock.rates.wait > 0.0
+
+
+@both_ways
+@pytest.mark.parametrize("python", PYTHONS)
+def test_a_stack_that_comes_late_has_its_python_functions(python: str, prepared: bool) -> None:
+    """In the first scan, most waiters go on to the next call before their stacks can be read."""
+    command = [python, str(source_of("python_keeps_the_gil")), "keeps"]
+    with Target(command, environment(prepared)) as target:
+        target.line()
+        deadline = time.monotonic() + PATIENCE_S
+        lines: dict[int, str] = {}
+        while list(lines.values()) != [_WORKS_AT] * 2:
+            assert time.monotonic() < deadline, lines
+            with closing(attach(target.pid)) as source:
+                lines = works_of(source.scan(resolve=True))
+
+
+@both_ways
+@pytest.mark.parametrize("python", PYTHONS)
+def test_the_tree_of_blocked_threads_says_where_the_gil_is_kept(
+    python: str, prepared: bool
+) -> None:
+    command = [python, str(source_of("python_keeps_the_gil")), "keeps"]
+    with Target(command, environment(prepared)) as target:
+        target.line()
+        deadline, line = time.monotonic() + PATIENCE_S, ""
+        with closing(attach(target.pid)) as source:
+            while not re.search(r"held >.*; now at keeps python_keeps_the_gil.py:23, in", line):
+                assert time.monotonic() < deadline, line
+                index = SnapshotIndex(source.scan())
+                line = "".join(line_text(about_line(index, root)) for root in index.blocking.roots)
+
+
 @pytest.mark.parametrize("python", PYTHONS)
 def test_check_names_the_thread_that_keeps_the_gil(python: str) -> None:
     """The waiters are awake too often for their stacks to be read each time."""
@@ -83,6 +161,7 @@ def test_check_names_the_thread_that_keeps_the_gil(python: str) -> None:
             said = " ".join(done.stdout.split())
             assert done.returncode == 0, said
         assert "for cond GIL of Python" in said
+        assert "PyCOND_TIMEDWAIT" not in said
 
 
 @both_ways

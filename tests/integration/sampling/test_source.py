@@ -25,10 +25,10 @@ from locktop.collector.render.text.report import render
 from locktop.collector.sources.attach import attach
 from locktop.collector.sources.base import Source
 from locktop.collector.sources.sampling.cpu_budget import CpuBudget
+from locktop.collector.sources.sampling.sampled_wait import SampledWait
 from locktop.collector.sources.sampling.sampler import Sample, Sampler
 from locktop.collector.sources.sampling.scan import SamplingScan
 from locktop.collector.sources.sampling.source import SamplingSource
-from locktop.collector.sources.sampling.wait_objects import SampledWait
 
 #: The deadlocks of the table that sampling finds.
 FOUND = (

@@ -11,7 +11,7 @@ from locktop.collector.analysis.idle import rules
 from locktop.collector.analysis.idle.classifier import Classifier
 from locktop.collector.analysis.idle.rules import Rules, Waker, names_by_kind_alone, parse, shipped
 from locktop.collector.model import CONTENTION_KINDS, Frame, Kind, Snapshot
-from locktop.collector.symbols.python.interpreter import PYTHON
+from locktop.collector.model.frames import PYTHON
 
 
 def python(function: str, file: str) -> Frame:

@@ -18,9 +18,10 @@ from locktop.collector.sources.sampling import nptl_objects
 from locktop.collector.sources.sampling.builder import SamplingBuilder
 from locktop.collector.sources.sampling.libc_info import CLibrary
 from locktop.collector.sources.sampling.nptl_objects import AFTER, BEFORE, SyncObject
+from locktop.collector.sources.sampling.sampled_wait import SampledWait
 from locktop.collector.sources.sampling.sampler import Sample
 from locktop.collector.sources.sampling.wait_estimator import WaitEstimator
-from locktop.collector.sources.sampling.wait_objects import SampledWait, SampledWaitReader
+from locktop.collector.sources.sampling.wait_objects import SampledWaitReader
 from locktop.collector.symbols.resolver import Resolver
 
 TIDS = {100, 101, 102}

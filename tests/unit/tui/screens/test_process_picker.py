@@ -131,11 +131,34 @@ async def test_processes_of_one_thread_come_last() -> None:
 async def test_a_survey_that_goes_on_says_how_far_it_is() -> None:
     def endless(_: object) -> Iterator[SurveyStep]:
         yield SurveyStep(88, StuckThreads(0, 0.0))
-        yield SurveyStep(88, None, pause_s=3600.0)
+        yield SurveyStep(88, None, pause_s=3600.0, is_last=False)
 
     app = PickerApp(lambda: [UNPREPARED, STATIC], refuse, "night", endless)
     async with app.run_test(size=(80, 24)) as pilot:
         await says(app, pilot, "1 scanned so far")
+
+
+async def test_a_second_survey_forgets_no_stuck_thread_before_its_scan() -> None:
+    """The threads that wait for a lock of Python wait for work, as far as a glance can tell."""
+    begun = 0
+
+    def survey(_: object) -> Iterator[SurveyStep]:
+        nonlocal begun
+        begun += 1
+        yield SurveyStep(88, StuckThreads(0, 0.0), is_last=False)
+        if begun == 2:
+            yield SurveyStep(88, None, pause_s=3600.0, is_last=False)
+        yield SurveyStep(88, StuckThreads(4, 2.0) if begun == 1 else StuckThreads(0, 0.0))
+
+    app = PickerApp(lambda: [UNPREPARED, STATIC], refuse, "night", survey)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await says(app, pilot, "may be stuck")
+        await pilot.press("r")
+        await says(app, pilot, "1 scanned so far")
+        assert "may be stuck" in text_of(app)
+        await pilot.press("r")
+        await settle(pilot)
+        assert "may be stuck" not in text_of(app), "the last scan says so"
 
 
 async def test_the_help_has_the_keys_of_the_picker() -> None:
