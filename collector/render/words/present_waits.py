@@ -45,10 +45,8 @@ def sentence(index: SnapshotIndex, lock: Lock, waiters: Sequence[Thread]) -> str
     many = len(waiters) > 1
     who = f"{len(waiters)} threads wait" if many else f"{index.thread_name(waiters[0].tid)} waits"
     since = _since(index.snapshot, wait.duration_s, wait.is_lower_bound)
-    return (
-        f"{who} for {name_with_kind(lock.kind, lock.name)}"
-        f"{', the longest' if many else ''} for {since}; {_holder(index, lock)}"
-    )
+    length = f"{', the longest' if many else ''} for {since}" if wait.duration_s else ", just begun"
+    return f"{who} for {name_with_kind(lock.kind, lock.name)}{length}; {_holder(index, lock)}"
 
 
 def _root_locks(index: SnapshotIndex) -> list[int]:
