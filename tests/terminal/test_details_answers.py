@@ -11,6 +11,7 @@ from contextlib import ExitStack
 
 import pytest
 from msgspec import Struct
+from support import requirements
 from support.pty_tool import PtyTool
 from support.pythons import PYTHON, need_semaphores
 from support.targets import TARGETS, Compiler, Target
@@ -158,6 +159,8 @@ def command_of(answer: Answer, compiler: Compiler) -> list[str]:
     if name.endswith(".py"):
         need_semaphores(PYTHON)
         return [PYTHON, str(TARGETS / "incidents" / name)]
+    if name.startswith("rust_"):
+        requirements.command("rustc")
     return [str(compiler.program(name)), *arguments]
 
 

@@ -69,18 +69,21 @@ def _holder(index: SnapshotIndex, lock: Lock) -> str:
     if named is None:
         return "its holder is not known"
     tid, names = named.tids[0], index.holders(named.tids, lock.id)
-    now = f"{_now(index, lock, tid)}{_location(index, named)}"
+    does, location = _now(index, lock, tid), _location(index, named)
+    also, which = (f", {word} {does}{location}" if does else location for word in ("and", "which"))
     if named.certainty is Certainty.PROBABLE:
-        return f"{probable_holder.phrase(lock, names, index.snapshot.sites)}{now}"
+        why = probable_holder.evidence(lock, index.snapshot.sites)
+        phrase = probable_holder.phrase(lock, names, index.snapshot.sites)
+        return f"{phrase}{also if why else which}"
     if named.certainty is Certainty.LIKELY:
-        return f"its holder is not known; {likely_holder.WHY}: {names}{now}"
+        return f"its holder is not known; {likely_holder.WHY}: {names}{which}"
     held = index.held(tid, lock.id)
     since = ""
     if held is not None and held.duration_s:
         since = f" for {lasting(held.duration_s, held.is_lower_bound)}"
     site = index.held_site(tid, lock.id)
     taken = f", taken at {site}" if site else ""
-    return f"{names} holds it{since}{taken}{now}"
+    return f"{names} holds it{since}{taken}{also}"
 
 
 def _location(index: SnapshotIndex, named: NamedHolder) -> str:
@@ -96,14 +99,14 @@ def _now(index: SnapshotIndex, lock: Lock, tid: int) -> str:
     thread = index.threads.get(tid)
     wait = thread.waiting_for if thread is not None else None
     if wait is not None:
-        return f", and waits for {index.lock_name(wait.lock)} now"
+        return f"waits for {index.lock_name(wait.lock)} now"
     now = lock.holder_activity
     if now is None or now.tid != tid:
         now = thread.now if thread is not None else None
     if now is not None and now.doing is ActivityState.BLOCKED and now.duration_s:
         duration = lasting(now.duration_s, now.is_lower_bound)
-        return f", and has been {activity.asleep_in(now)} for {duration}"
+        return f"has been {activity.asleep_in(now)} for {duration}"
     if now is not None and now.doing is ActivityState.ENDED:
-        return ", and ended without releasing it"
+        return "ended without releasing it"
     does = activity.doing(now, tid)
-    return f", and is {does} now" if does else ""
+    return f"is {does} now" if does else ""

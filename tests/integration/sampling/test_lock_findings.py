@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 import time
 from contextlib import closing
+from pathlib import Path
 
 import pytest
+from support import requirements, tool
 from support.eventually import until
-from support.targets import StartTarget
+from support.pythons import PYTHON
+from support.targets import TARGETS, Compiler, StartTarget, Target
 
 from locktop.collector.model import Lock, Pattern, PatternName, Snapshot
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
@@ -112,3 +115,39 @@ def test_a_queue_for_a_lock_is_a_finding(start_unprepared: StartTarget, scenario
 
 def test_two_waits_for_one_long_hold_are_no_queue(start_unprepared: StartTarget) -> None:
     assert not findings_of(start_unprepared, "longhold")
+
+
+@pytest.mark.parametrize(
+    ("command", "answer"),
+    [
+        (
+            ["rust_journal", "held"],
+            r"6 threads wait for Rust Mutex<Journal>, .*; probably held by flusher, which goes on"
+            r" to release it in rust_journal::flush rust_journal\.rs:\d+, and has been in .*,"
+            r" at rust_journal::flush rust_journal\.rs:\d+",
+        ),
+        (
+            ["orders_service.py"],
+            r"4 threads wait for Lock in submit_order .*; probably held by Thread-1 \(charge.*,"
+            r" which has been in recvfrom.*, at ask_payment_provider orders_service\.py:\d+",
+        ),
+    ],
+    ids=["rust", "python"],
+)
+def test_check_names_the_probable_holder_and_its_location(
+    compiler: Compiler, command: list[str], answer: str
+) -> None:
+    name, *arguments = command
+    if name.endswith(".py"):
+        program: list[str | Path] = [PYTHON, TARGETS / "incidents" / name]
+    else:
+        requirements.command("rustc")
+        program = [compiler.program(name)]
+    with Target([*program, *arguments]) as target:
+        target.expect("ready")
+        done = tool.run("check", "-p", target.pid)
+    text = " ".join(done.stdout.split())
+    assert done.returncode == 3, done.stdout
+    assert "a lock whose holder is only probable" in text
+    assert re.search(answer, text), done.stdout
+    assert "which probably has" in text, "the stack of the holder"
