@@ -310,7 +310,12 @@ class SnapshotIndex:
                 thread.waiting_for for thread in map(self.threads.get, lock.waiters[:1]) if thread
             ]
             noted = waits[0].holders if waits and waits[0] is not None else ()
-            likely = likely_holder.find(self.snapshot, lock, self._only_awake)
+            # A large program has many locks without waiters.
+            likely = (
+                likely_holder.find(self.snapshot, lock, self._only_awake)
+                if lock.waiters and not (lock.holders or noted)
+                else None
+            )
             self._named_holders[lock.id] = named_holder.name(lock, noted, likely)
         return self._named_holders[lock.id]
 
