@@ -428,7 +428,7 @@ class Scan(ABC):
         if not self.is_stopped and not may_come:
             lengths = self.watched.hold_lengths
             may_have_slept = partial(lengths.may_have_slept, read_at_s=self.read_at_s)
-            findings = contention_patterns.find(self.draft, may_have_slept)
+            findings = contention_patterns.find(self.draft, may_have_slept, self.watched.queues)
             self.draft.patterns = patterns.described(findings)
 
     def add_recent_waits(self) -> None:

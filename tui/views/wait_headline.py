@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from enum import Enum, auto
 from functools import cached_property
+from typing import NamedTuple
 
 from locktop.collector.model import (
     ActivityState,
@@ -15,10 +16,11 @@ from locktop.collector.model import (
     ThreadActivity,
     ThreadState,
 )
-from locktop.collector.render.words import activity, likely_holder, probable_holder, readers
+from locktop.collector.render.words import activity, probable_holder, readers
+from locktop.collector.render.words.named_holder import Certainty
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.collector.render.words.source_location import shortest_location
-from locktop.tui.views.cells import held_text, lasting
+from locktop.tui.views.cells import duration, held_text, lasting
 from locktop.tui.views.headline_budget import MIN_NAME, Wording, fit_wording
 from locktop.tui.views.lock_list import holder_activity_span
 from locktop.tui.views.shorten import location_end, lock_name_in
@@ -34,6 +36,8 @@ RANK = {
 }
 #: For a wait that only one sample has met.
 _JUST_BEGUN = ", just begun"
+#: Seconds waited per second. With more, other waits for the lock came just before.
+_SOME_RATE = 0.05
 #: Cells of a name that leave it recognizable: with many words beside it, and with few.
 _SOME_NAME, _LITTLE_NAME = 24, 14
 #: Cells of a source location with many words beside it, and with few.
@@ -64,12 +68,20 @@ def wait_line(index: SnapshotIndex, lock: Lock, width: int) -> Line:
         lock: at least one thread waits for it.
         width: cells.
     """
-    name, waiters = _name_and_waiters(index, lock)
-    return fit_wording(name, _WaitWords(index, lock, waiters).wordings(), width)
+    subject = _subject(index, lock)
+    return fit_wording(subject.name, _WaitWords(index, lock, subject).wordings(), width)
 
 
-def _name_and_waiters(index: SnapshotIndex, lock: Lock) -> tuple[str, Sequence[Thread]]:
-    """The name and the waiters of a lock, or of its class where no holder of its locks is known.
+class _Subject(NamedTuple):
+    """The lock or the class of locks that threads wait for."""
+
+    name: str
+    waiters: Sequence[Thread]  # the longest wait first
+    wait_rate: float  # seconds waited per second in the last interval
+
+
+def _subject(index: SnapshotIndex, lock: Lock) -> _Subject:
+    """The lock, or its class where no holder of its locks is known.
 
     Programs with a condition for each thread would show one waiter of many otherwise.
     """
@@ -81,8 +93,8 @@ def _name_and_waiters(index: SnapshotIndex, lock: Lock) -> tuple[str, Sequence[T
         members = (member for member in whole.members if member.id in waited)
         if len(waited) > 1 and not any(member.holders for member in members):
             waiters.sort(key=_waited_s, reverse=True)
-            return f"{whole.name} x{len(waited)}", waiters
-    return index.lock_name(lock.id), index.waiters_of(lock.id)
+            return _Subject(f"{whole.name} x{len(waited)}", waiters, whole.rates.wait)
+    return _Subject(index.lock_name(lock.id), index.waiters_of(lock.id), lock.rates.wait)
 
 
 def _lock_of_wait(thread: Thread) -> int | None:
@@ -104,14 +116,16 @@ def _short_activity(now: ThreadActivity, words: str) -> str:
 class _WaitWords:
     """The words about the wait for a lock, in several lengths."""
 
-    def __init__(self, index: SnapshotIndex, lock: Lock, waiters: Sequence[Thread]) -> None:
+    def __init__(self, index: SnapshotIndex, lock: Lock, subject: _Subject) -> None:
         self._index = index
         self._lock = lock
-        self._longest: Thread = waiters[0]
-        self._count = len(waiters)
+        self._longest: Thread = subject.waiters[0]
+        self._count = len(subject.waiters)
+        self._wait_rate = subject.wait_rate
         self._behind = index.behind_waiters.get(lock.id, 0)
-        wait = self._longest.waiting_for
-        self._holders = lock.holders or (wait.holders if wait is not None else ())
+        self._named = named = index.holder_of(lock)
+        is_exact = named is not None and named.certainty is Certainty.EXACT
+        self._holders = named.tids if named is not None and is_exact else ()
         self._held = index.held(self._holders[0], lock.id) if self._holders else None
 
     def wordings(self) -> Iterator[Wording]:
@@ -166,9 +180,15 @@ class _WaitWords:
             else ""
         )
 
+    @property
+    def _lately(self) -> str:
+        """How much threads waited in the last interval, where each present wait is a new one."""
+        rate = self._wait_rate
+        return f", lately {duration(rate)} a second" if rate >= _SOME_RATE else _JUST_BEGUN
+
     def _full_wait(self) -> Spans:
         if not self._since:
-            return [_JUST_BEGUN]
+            return [self._lately]
         is_crowd = self._count > 1 or self._behind > 0
         if is_crowd:
             return [f", the longest {self._since}"]
@@ -187,7 +207,7 @@ class _WaitWords:
             return [(f": {count}{things} behind it", "waiting")]
         if not has_length:
             return [f": {self._who('wait')}"]
-        return [f": {self._who('wait')}" + (f" {self._since}" if self._since else _JUST_BEGUN)]
+        return [f": {self._who('wait')}" + (f" {self._since}" if self._since else self._lately)]
 
     def _pattern(self) -> Spans:
         """The pattern of the lock in which threads hardly go on."""
@@ -230,14 +250,13 @@ class _WaitWords:
         """The probable holder of the lock, else the only thread that does not wait."""
         if self._probable:
             return [f"; {probable_holder.PROBABLY} ", (self._probable, "holder")]
-        thread = self._likely_thread
-        if thread is None:
+        if self._named is None:
             return []
-        return ["; only ", (self._index.thread_name(thread.tid), "holder"), " does not wait"]
+        return ["; only ", (self._names, "holder"), " does not wait"]
 
     def _likely_activity(self, room: _Room) -> Spans:
         """The activity of the probable holder, and its place in the code."""
-        now = self._likely_now
+        now = self._now
         frame = self._index.activity_frame(now)
         if frame is None:
             return self._likely_words(room)
@@ -247,26 +266,25 @@ class _WaitWords:
         return [*self._likely_words(room), " at ", (text, "where")]
 
     def _likely_words(self, room: _Room) -> Spans:
-        now = self._likely_now
+        now = self._now
         words = activity.doing(now, now.tid) if now is not None else ""
         if now is not None and words and room is not _Room.WIDE:
             words = _short_activity(now, words)
         return [", ", (words, "text")] if words else []
 
     @property
-    def _likely_now(self) -> ThreadActivity | None:
-        if self._probable:
-            return self._lock.holder_activity
-        return self._likely_thread.now if self._likely_thread is not None else None
+    def _now(self) -> ThreadActivity | None:
+        return self._named.now if self._named is not None else None
+
+    @property
+    def _names(self) -> str:
+        named = self._named
+        return self._index.holders(named.tids, self._lock.id) if named is not None else ""
 
     @property
     def _probable(self) -> str:
-        return "" if self._holders else self._index.probable_holders(self._lock)
-
-    @cached_property
-    def _likely_thread(self) -> Thread | None:
-        holders = self._holders
-        return None if holders else likely_holder.find(self._index.snapshot, self._lock)
+        is_probable = self._named is not None and self._named.certainty is Certainty.PROBABLE
+        return self._names if is_probable else ""
 
     def _short_holder(self, location: int) -> Spans:
         """The holder, and one location: where it runs, else where it took the lock."""
@@ -292,7 +310,7 @@ class _WaitWords:
 
     @property
     def _holder_name(self) -> Span:
-        return self._index.holders(self._holders, self._lock.id), "holder"
+        return self._names, "holder"
 
     @property
     def _held_for(self) -> str:

@@ -6,18 +6,33 @@ from locktop.collector.model import Contents, Lock, Thread
 from locktop.collector.model.kinds import HELD_KINDS
 from locktop.collector.render.words import activity
 
+#: Why a thread is the likely holder.
+WHY = "the only thread that does not wait"
 
-def find(snapshot: Contents, lock: Lock) -> Thread | None:
-    """Return the only living thread that is not known to wait for anything; None without one.
 
-    The scan shows that thread, and its hold is only likely. There is none if the lock may be free,
-    or if a thread of another process may hold it. A lock of a kind with holders is free without
-    one, unless the library was not there all the time. And a thread that waits behind a known
-    holder may have the lock as well.
+def find(snapshot: Contents, lock: Lock, only_awake: Thread | None) -> Thread | None:
+    """Return ``only_awake`` if it may have the lock.
+
+    The scan shows that thread, and its hold is only likely. Some thread waits for the lock. A
+    lock of a kind with holders is free without one, unless the library was not there all the time.
+
+    Args:
+        snapshot: the process.
+        lock: a lock whose holder is not known.
+        only_awake: the thread of find_only_awake().
     """
     records_holders = lock.kind in HELD_KINDS and not snapshot.is_sampled
     is_free = records_holders and snapshot.complete and snapshot.level != "counting"
-    if is_free or snapshot.threads_elsewhere:
+    return None if is_free or not lock.waiters or lock.idle else only_awake
+
+
+def find_only_awake(snapshot: Contents) -> Thread | None:
+    """Return the only living thread that is not known to wait for anything; None without one.
+
+    There is none if a thread of another process may hold a lock. And a thread that waits behind a
+    known holder may have another lock as well.
+    """
+    if snapshot.threads_elsewhere:
         return None
     waits = [thread.waiting_for for thread in snapshot.threads if thread.alive]
     if any(wait is not None and not wait.idle and (wait.holders or wait.pshared) for wait in waits):
@@ -34,4 +49,4 @@ def find(snapshot: Contents, lock: Lock) -> Thread | None:
 def phrase(thread: Thread, name: str) -> str:
     """Return what follows on "holder not known": the thread of find(), and what it does."""
     now = activity.doing(thread.now, thread.tid)
-    return f"; the only thread that does not wait: {name}{', ' * bool(now)}{now}"
+    return f"; {WHY}: {name}{', ' * bool(now)}{now}"

@@ -7,8 +7,11 @@ from collections.abc import Container, Iterator, Sequence
 from locktop.collector.analysis.deadlock_report import moment_before
 from locktop.collector.model import ActivityState, Lock, Snapshot, Thread
 from locktop.collector.render.words import activity, likely_holder, probable_holder
+from locktop.collector.render.words.foreign_code import innermost_program_frame
 from locktop.collector.render.words.lock_kind import name_with_kind
+from locktop.collector.render.words.named_holder import Certainty, NamedHolder
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
+from locktop.collector.render.words.source_location import short_location
 from locktop.collector.render.words.units import lasting
 
 #: Locks that have a sentence.
@@ -42,10 +45,8 @@ def sentence(index: SnapshotIndex, lock: Lock, waiters: Sequence[Thread]) -> str
     many = len(waiters) > 1
     who = f"{len(waiters)} threads wait" if many else f"{index.thread_name(waiters[0].tid)} waits"
     since = _since(index.snapshot, wait.duration_s, wait.is_lower_bound)
-    return (
-        f"{who} for {name_with_kind(lock.kind, lock.name)}"
-        f"{', the longest' if many else ''} for {since}; {_holder(index, lock, wait.holders)}"
-    )
+    length = f"{', the longest' if many else ''} for {since}" if wait.duration_s else ", just begun"
+    return f"{who} for {name_with_kind(lock.kind, lock.name)}{length}; {_holder(index, lock)}"
 
 
 def _root_locks(index: SnapshotIndex) -> list[int]:
@@ -62,39 +63,50 @@ def _since(snapshot: Snapshot, duration_s: float, is_lower_bound: bool) -> str:
     return lasting(duration_s, is_lower_bound) + (f" (since {since})" if since else "")
 
 
-def _holder(index: SnapshotIndex, lock: Lock, noted: tuple[int, ...]) -> str:
-    """The holder of the lock, since when it holds it, and what it does now."""
-    holders = lock.holders or noted
-    if not holders and lock.holders_probable:
-        names = index.probable_holders(lock)
-        likely_now = _now(index, lock, lock.holders_probable[0].tid)
-        return f"{probable_holder.phrase(lock, names, index.snapshot.sites)}{likely_now}"
-    if not holders:
-        likely = likely_holder.find(index.snapshot, lock)
-        only = likely_holder.phrase(likely, index.thread_name(likely.tid)) if likely else ""
-        return f"its holder is not known{only}"
-    tid = holders[0]
+def _holder(index: SnapshotIndex, lock: Lock) -> str:
+    """The holder of the lock, since when it holds it, what it does now, and where."""
+    named = index.holder_of(lock)
+    if named is None:
+        return "its holder is not known"
+    tid, names = named.tids[0], index.holders(named.tids, lock.id)
+    does, location = _now(index, lock, tid), _location(index, named)
+    also, which = (f", {word} {does}{location}" if does else location for word in ("and", "which"))
+    if named.certainty is Certainty.PROBABLE:
+        why = probable_holder.evidence(lock, index.snapshot.sites)
+        phrase = probable_holder.phrase(lock, names, index.snapshot.sites)
+        return f"{phrase}{also if why else which}"
+    if named.certainty is Certainty.LIKELY:
+        return f"its holder is not known; {likely_holder.WHY}: {names}{which}"
     held = index.held(tid, lock.id)
     since = ""
     if held is not None and held.duration_s:
         since = f" for {lasting(held.duration_s, held.is_lower_bound)}"
     site = index.held_site(tid, lock.id)
     taken = f", taken at {site}" if site else ""
-    return f"{index.holders(holders, lock.id)} holds it{since}{taken}{_now(index, lock, tid)}"
+    return f"{names} holds it{since}{taken}{also}"
+
+
+def _location(index: SnapshotIndex, named: NamedHolder) -> str:
+    """Where the code of the holder is now, "" where that is not known."""
+    now = named.now
+    if now is None or now.tid != named.tids[0] or now.stack_age_s:
+        return ""
+    frame = innermost_program_frame(index.stack(now.stack))
+    return f", at {short_location(frame)}" if frame is not None else ""
 
 
 def _now(index: SnapshotIndex, lock: Lock, tid: int) -> str:
     thread = index.threads.get(tid)
     wait = thread.waiting_for if thread is not None else None
     if wait is not None:
-        return f", and waits for {index.lock_name(wait.lock)} now"
+        return f"waits for {index.lock_name(wait.lock)} now"
     now = lock.holder_activity
     if now is None or now.tid != tid:
         now = thread.now if thread is not None else None
     if now is not None and now.doing is ActivityState.BLOCKED and now.duration_s:
         duration = lasting(now.duration_s, now.is_lower_bound)
-        return f", and has been {activity.asleep_in(now)} for {duration}"
+        return f"has been {activity.asleep_in(now)} for {duration}"
     if now is not None and now.doing is ActivityState.ENDED:
-        return ", and ended without releasing it"
+        return "ended without releasing it"
     does = activity.doing(now, tid)
-    return f", and is {does} now" if does else ""
+    return f"is {does} now" if does else ""

@@ -23,7 +23,7 @@ def deep() -> Snapshot:
 
 
 async def test_details_on_the_whole_screen_unfold_the_standard_library() -> None:
-    async with opened(deep(), size=(80, 24)) as screen:
+    async with opened(deep(), size=(80, 30)) as screen:
         await screen.keys("tab", "enter")
         assert "clone3" in screen.text
         assert "frames of the standard library" not in screen.text
