@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from locktop.collector.model import Contents, Lock, Thread
+from locktop.collector.model import Contents, Lock, Thread, ThreadActivity
 from locktop.collector.model.kinds import HELD_KINDS
 from locktop.collector.render.words import activity
 
@@ -13,7 +13,8 @@ def find(snapshot: Contents, lock: Lock) -> Thread | None:
     The scan shows that thread, and its hold is only likely. There is none if the lock may be free,
     or if a thread of another process may hold it. A lock of a kind with holders is free without
     one, unless the library was not there all the time. And a thread that waits behind a known
-    holder may have the lock as well.
+    holder may have the lock as well. A thread in a futex call began a wait after the scan read the
+    threads.
     """
     records_holders = lock.kind in HELD_KINDS and not snapshot.is_sampled
     is_free = records_holders and snapshot.complete and snapshot.level != "counting"
@@ -28,7 +29,13 @@ def find(snapshot: Contents, lock: Lock) -> Thread | None:
         for thread in snapshot.threads
         if thread.alive and thread.waiting_for is None and thread.tid not in unobserved
     ]
-    return awake[0] if len(awake) == 1 else None
+    if len(awake) != 1 or _waits_by_now(awake[0].now):
+        return None
+    return awake[0]
+
+
+def _waits_by_now(now: ThreadActivity | None) -> bool:
+    return now is not None and now.call.startswith("futex")
 
 
 def phrase(thread: Thread, name: str) -> str:
