@@ -8,8 +8,8 @@ from locktop.collector.model import Lock, LockClass
 from locktop.collector.render.words.lock_kind import kind_word
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.views.cells import bar, counted, duration, exact, percent
+from locktop.tui.views.class_findings import class_findings
 from locktop.tui.views.detail_parts import blank, heading, labelled, latest_events
-from locktop.tui.views.findings import pattern_findings
 from locktop.tui.views.histogram import histogram_lines
 from locktop.tui.views.lock_details import blamed, figures, has_holder, longest_hold, waited_here
 from locktop.tui.views.styled_line import Line, Span, make_line
@@ -33,7 +33,7 @@ def class_details(
         ("  Right", "key"),
         (" shows them", "dim"),
     )
-    yield from pattern_findings(index, ids)
+    yield from class_findings(index, lock_class)
     if any(map(has_holder, locks)):
         held = sum(bool(lock.holders) for lock in locks)
         # Where threads wait, some thread holds the lock, also if it is not known.
