@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import subprocess
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
@@ -101,10 +102,10 @@ def _db_bench(host: Host) -> Iterator[list[str]]:
 
 
 @contextlib.contextmanager
-def _mariadb(host: Host) -> Iterator[list[str]]:
+def _mariadb(host: Host, level: str | None) -> Iterator[list[str]]:
     """Updates behind FLUSH TABLES WITH READ LOCK of a client that sends nothing more."""
     server = servers.MariaDB(host.directory, requirements.command)
-    with servers.running(server.command, None, server.answers) as process:
+    with servers.running(server.command, level, server.answers) as process:
         server.ask("create database d; create table d.t (id int primary key, n int)")
         with contextlib.ExitStack() as clients:
             reader = clients.enter_context(server.session())
@@ -118,14 +119,28 @@ def _mariadb(host: Host) -> Iterator[list[str]]:
             yield ["-p", str(process.pid)]
 
 
+#: The client that has the lock of all tables sends nothing. So its connection is the only one of
+#: the server that does not wait.
+_MARIADB = (
+    r"of the threads in handle_one_connection only mariadbd:\d+ does not wait",
+    r": in poll\(\d+ -> unix \S+ for (at least )?\S+ m?s, at vio_io_wait \[mariadbd\]",
+    r"advice Look at mariadbd:\d+ first \(Enter\)",
+)
+
 INCIDENTS = (
     RemoteIncident(
         "db_bench",
         _db_bench,
         "AwaitState",
-        (),
+        ("enter",),
         # On a disk that syncs at once, the leader of the writers is seldom in the call itself.
-        (r"State x\d+: \d+ wait( \S+)?; only db_bench:\d+ does not wait, (in \w+|running)",),
+        (
+            r"cond in rocksdb::WriteThread::BlockingAwaitState",
+            r"Contended: \d+ threads wait now, \S+ of waits a second",
+            r"only db_bench:\d+ does not wait: (running|in \w+)",
+            r", at (rocksdb::[\w:]+ \[librocksdb|librocksdb\S+\+0x|db_bench\+0x)",
+            r"advice Look at db_bench:\d+ first \(Enter\)",
+        ),
     ),
     RemoteIncident(
         "ab-ba-bare",
@@ -146,7 +161,14 @@ INCIDENTS = (
         _python(prepared=True),
         "submit_order",
         ("enter",),
-        (r"Lock in submit_order", r"charge_order", r"recv", r"orders_service\.py:\d+"),
+        (
+            r"Lock in submit_order \(orders_service\.py:29\)",
+            r"Long hold: held for (at least )?\S+ m?s by Thread-1 \(charge_order\) \(\d+\)",
+            r"which sleeps in recvfrom\(3 -> unix socket \d+\) now; 4 threads wait for it",
+            r"held by Thread-1 \(charge_order\) .* at ask_payment_provider orders_service\.py:18",
+            r"in submit_order orders_service\.py:29",
+            r"advice Make the call that sleeps before the lock is taken or after it is released",
+        ),
     ),
     RemoteIncident(
         "python-bare",
@@ -185,20 +207,28 @@ INCIDENTS = (
         _stall_that_is_over,
         "Quiet now. 1 long wait",
         (),
-        (r"g_cache_lock", r"took it at \S+ long_wait_on_request\.c:\d+"),
+        (
+            r"g_cache_lock mutex",
+            r"Long wait, over: worker waited 2\.\d\ds for it, until \S+ ago",
+            r"behind long_wait_on_re, which took it at cache_reload long_wait_on_request\.c:46",
+            r"the longest hold of all took 2\.\d\ds",
+            r"advice Do less while it is held",
+        ),
     ),
     RemoteIncident(
         "mariadb",
-        _mariadb,
+        partial(_mariadb, level="contended"),
         "6 wait",
-        ("a",),
-        (
-            r"6 mariadbd waiting",
-            r"wait for cond in MDL_wait::timed_wait, 6 locks",
-            r"MDL_context::acquire_lock",
-            r"mysql_update",
-            r"poll\(\d+ -> unix",
-        ),
+        (),
+        (r"cond made in MDL_context::MDL_context", *_MARIADB),
+        is_big=True,
+    ),
+    RemoteIncident(
+        "mariadb-bare",
+        partial(_mariadb, level=None),
+        "6 wait",
+        (),
+        (r"cond in MDL_wait::timed_wait", r"Long wait: 6 threads wait", *_MARIADB),
         is_big=True,
     ),
     RemoteIncident(
