@@ -122,9 +122,10 @@ def _lock_facts(index: SnapshotIndex, lock: Lock) -> dict[str, str]:
         if thread.waiting_for is not None and thread.waiting_for.lock == lock.id
     ]
     longest = max(waits, default=0.0)
-    holders = index.holders(lock.holders, lock.id) if lock.holders else "not known"
-    if probable := index.probable_holders(lock):
-        holders = f"probably {probable}"
+    named = index.holder_of(lock)
+    holders = "not known"
+    if named is not None:
+        holders = f"{named.adverb}{index.holders(named.tids, lock.id)}"
     site = index.held_site(lock.holders[0], lock.id) if lock.holders else ""
     return {
         "Worst lock": index.lock_name(lock.id),

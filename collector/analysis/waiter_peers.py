@@ -6,10 +6,14 @@ sleeps between two requests may have what the others wait for.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from locktop.collector.model import Contents, Frame, Lock, Thread
+from locktop.collector.model import Contents, Frame, Thread, Wait
 from locktop.collector.model.frames import innermost_own_frame, is_standard_library
+
+#: A function by its name and module, and the only thread with it that does not wait.
+Function = tuple[str, str]
+Peers = Mapping[Function, Thread]
 
 #: Seconds of waits a second, for locks without a known holder: fewer are not worth the queries.
 _MIN_WAIT = 0.5
@@ -18,7 +22,7 @@ _MAX_QUERIED = 8
 
 
 def to_query(snapshot: Contents) -> frozenset[int]:
-    """Return the threads whose stacks ``find`` needs, by tid; none if there are too many.
+    """Return the threads whose stacks ``only_peers`` needs, by tid; none if there are too many.
 
     Args:
         snapshot: A draft with classified waits and with rates.
@@ -33,29 +37,39 @@ def to_query(snapshot: Contents) -> frozenset[int]:
     return tids if is_worth_it and len(tids) <= _MAX_QUERIED else frozenset()
 
 
-def find(snapshot: Contents, lock: Lock) -> tuple[Thread, Frame] | None:
-    """Return the only peer of the waiters that does not wait, and the function of them all.
+def only_peers(snapshot: Contents) -> Peers:
+    """Return the threads that alone of their function do not wait.
 
     Returns:
-        None if several peers do not wait, or if the stack of a thread that may be one is not known.
+        None at all if the stack of a thread that does not wait is not known.
     """
-    waits = {thread.tid: thread.waiting_for for thread in snapshot.threads}
-    stacks = {wait.stack for tid in lock.waiters if (wait := waits.get(tid)) is not None}
-    roots = [_outermost_function(snapshot.stacks.get(stack, ())) for stack in stacks]
-    root = roots[0] if roots else None
-    if root is None or not all(other is not None and _is_same(root, other) for other in roots):
-        return None
-    peers: list[Thread] = []
+    peers: dict[Function, list[Thread]] = {}
     for thread in _awake(snapshot):
-        if thread.now is not None and thread.now.call.startswith("futex"):
+        now = thread.now
+        if now is not None and now.call.startswith("futex"):
             continue  # its wait began after the reading of the threads
-        stack = thread.now.stack if thread.now is not None and not thread.now.stack_age_s else 0
-        begin = _outermost_function(snapshot.stacks.get(stack, ()))
-        if begin is None:
-            return None
-        if _is_same(root, begin):
-            peers.append(thread)
-    return (peers[0], root) if len(peers) == 1 else None
+        stack = now.stack if now is not None and not now.stack_age_s else 0
+        function = _outermost_function(snapshot.stacks.get(stack, ()))
+        if function is None:
+            return {}
+        peers.setdefault(function, []).append(thread)
+    return {function: threads[0] for function, threads in peers.items() if len(threads) == 1}
+
+
+def find(
+    stacks: Mapping[int, tuple[Frame, ...]], waits: Iterable[Wait], peers: Peers
+) -> tuple[Thread, str] | None:
+    """Return the only peer of all waiters that does not wait, and the name of their function.
+
+    Args:
+        stacks: Snapshot.stacks.
+        waits: the waits for a lock without a known holder.
+        peers: see only_peers().
+    """
+    functions = {_outermost_function(stacks.get(wait.stack, ())) for wait in waits if peers}
+    function = functions.pop() if len(functions) == 1 else None
+    peer = peers.get(function) if function is not None else None
+    return (peer, function[0]) if peer is not None and function is not None else None
 
 
 def _awake(snapshot: Contents) -> Iterable[Thread]:
@@ -67,11 +81,8 @@ def _awake(snapshot: Contents) -> Iterable[Thread]:
     )
 
 
-def _outermost_function(frames: Sequence[Frame]) -> Frame | None:
+def _outermost_function(frames: Sequence[Frame]) -> Function | None:
     """The outermost function of the program; None if it is not known."""
     own = (frame for frame in reversed(frames) if frame.function and not is_standard_library(frame))
-    return innermost_own_frame(own)
-
-
-def _is_same(frame: Frame, other: Frame) -> bool:
-    return (frame.function, frame.module) == (other.function, other.module)
+    frame = innermost_own_frame(own)
+    return (frame.function, frame.module) if frame is not None else None

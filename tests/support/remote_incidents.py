@@ -122,8 +122,8 @@ def _mariadb(host: Host, level: str | None) -> Iterator[list[str]]:
 #: The client that has the lock of all tables sends nothing. So its connection is the only one of
 #: the server that does not wait.
 _MARIADB = (
-    r"of the threads in handle_one_connection only mariadbd:\d+ does not wait",
-    r": in poll\(\d+ -> unix \S+ for (at least )?\S+ m?s, at vio_io_wait \[mariadbd\]",
+    r"signaller likely mariadbd:\d+, the only thread in handle_one_connection that does not wait",
+    r"; now in poll\(\d+ -> unix \S+ for (at least )?\S+ m?s, at vio_io_wait \[mariadbd\]",
     r"advice Look at mariadbd:\d+ first \(Enter\)",
 )
 
@@ -136,10 +136,11 @@ INCIDENTS = (
         # On a disk that syncs at once, the leader of the writers is seldom in the call itself.
         (
             r"cond in rocksdb::WriteThread::BlockingAwaitState",
-            r"Contended: \d+ threads wait now, \S+ of waits a second",
-            r"only db_bench:\d+ does not wait: (running|in \w+)",
-            r", at (rocksdb::[\w:]+ \[librocksdb|librocksdb\S+\+0x|db_bench\+0x)",
-            r"advice Look at db_bench:\d+ first \(Enter\)",
+            r"Contended: \d+ threads wait, the longest \S+, together \S+ a second",
+            r"likely behind db_bench:\d+, (running|in \w+)",
+            r"only thread [\w: ]*that does not wait; now (running|in \w+)",
+            r"at (rocksdb::[\w:]+ \[librocksdb|librocksdb\S+\+0x|db_bench\+0x)",
+            r"advice Look at db_bench:\d+ first \(Enter\): see what it does before it signals it",
         ),
     ),
     RemoteIncident(

@@ -94,6 +94,29 @@ ANSWERS = (
         ),
     ),
     Answer(
+        "python-lock-bare",
+        ("orders_service.py",),
+        (
+            r"Lock in submit_order \(orders_service\.py:\d+\)",
+            r"Long wait: 4 threads wait, .*; probably behind Thread-1 .*, in recvfrom",
+            "advice Make the call that sleeps before the lock is taken",
+            r"held by probably .*\(charge_order\).* at ask_payment_provider orders_service\.py:\d+",
+        ),
+        is_prepared=False,
+    ),
+    Answer(
+        "lock-held-in-a-read-bare",
+        ("contention_patterns", "longhold"),
+        (
+            "g_lock",
+            r"Long (hold|wait): .*holder.* in read",
+            "advice Make the call that sleeps before the lock is taken",
+            r"held by holder .* at long_hold contention_patterns\.c:\d+",
+            r"waiters ▸ 2: waiter:",
+        ),
+        is_prepared=False,
+    ),
+    Answer(
         "lost-wake-up",
         ("condition_waits_unsignalled",),
         (

@@ -8,7 +8,8 @@ from itertools import chain
 from msgspec import Struct
 
 from locktop.collector.model import OrderCycle
-from locktop.collector.render.words import elsewhere, likely_holder, lock_order, probable_holder
+from locktop.collector.render.words import elsewhere, lock_order
+from locktop.collector.render.words.named_holder import Certainty
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.screens import source_line
 from locktop.tui.screens.blocking_panel import BlockingPanel
@@ -129,13 +130,12 @@ class DetailsTarget:
     def _holder_of(self, index: SnapshotIndex, lock_id: int) -> DetailsSubject | str:
         lock = index.locks[lock_id]
         if not lock.holders:
-            if probable := probable_holder.tids(lock):
-                return DetailsSubject(Topic.THREAD, probable[0], lock_id)
-            last = last_hold(index, lock_id)
-            if last is not None:
+            named, last = index.holder_of(lock), last_hold(index, lock_id)
+            is_guess = named is not None and named.certainty is Certainty.LIKELY
+            if last is not None and (named is None or is_guess):
                 return DetailsSubject(Topic.THREAD, last.tid, lock_id)
-            if lock.waiters and (likely := likely_holder.find(index.snapshot, lock)) is not None:
-                return DetailsSubject(Topic.THREAD, likely.tid, lock_id)
+            if named is not None:
+                return DetailsSubject(Topic.THREAD, named.tids[0], lock_id)
             pause = "; p pauses the screen" if self.is_live else ""
             return f"The holder of {lock.name} is not known, or nobody holds it{pause}."
         other = index.threads_elsewhere.get(lock.holders[0])

@@ -18,6 +18,7 @@ from locktop.collector.render.words import (
 )
 from locktop.collector.render.words.blocking import BlockingRow
 from locktop.collector.render.words.lock_kind import kind_word
+from locktop.collector.render.words.named_holder import Certainty
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.collector.render.words.source_location import short_location
 from locktop.tui.views.cells import counted, duration, fit_right, held_text, lasting
@@ -139,14 +140,17 @@ def now_span(index: SnapshotIndex, root: BlockingRoot) -> Span:
 
 def _unknown_holder(index: SnapshotIndex, root: BlockingRoot) -> str:
     lock = index.locks.get(root.lock)
-    if lock is not None and (names := index.probable_holders(lock)):
+    named = index.holder_of(lock) if lock is not None else None
+    if lock is not None and named is not None and named.certainty is Certainty.PROBABLE:
+        names = index.holders(named.tids, lock.id)
         return probable_holder.phrase(lock, names, index.snapshot.sites)
-    likely = likely_holder.find(index.snapshot, lock) if lock is not None else None
+    likely = index.threads.get(named.tids[0]) if named is not None else None
     if held := readers.phrase(lock):
         return f"held by {held}"
-    if likely is None:
+    if likely is None or named is None:
         return "its holder is not known"
-    return f"holder not known{likely_holder.phrase(likely, index.thread_name(likely.tid))}"
+    name = index.thread_name(likely.tid)
+    return f"holder not known{likely_holder.phrase(likely, name, named.why)}"
 
 
 def root_name(index: SnapshotIndex, root: BlockingRoot) -> str:

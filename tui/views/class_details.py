@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from locktop.collector.model import Lock, LockClass
+from locktop.collector.model import Lock, LockClass, Thread
 from locktop.collector.render.words.lock_kind import kind_word
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.views.cells import bar, counted, duration, exact, percent
-from locktop.tui.views.class_findings import class_findings
 from locktop.tui.views.detail_parts import blank, heading, labelled, latest_events
+from locktop.tui.views.findings import pattern_findings, wait_findings
 from locktop.tui.views.histogram import histogram_lines
-from locktop.tui.views.lock_details import blamed, figures, has_holder, longest_hold, waited_here
+from locktop.tui.views.holder_lines import (
+    has_holder,
+    holder_label,
+    most_common,
+    unproven_holder,
+)
+from locktop.tui.views.lock_details import blamed, figures, longest_hold, waited_here, waits_at
 from locktop.tui.views.styled_line import Line, Span, make_line
 from locktop.tui.views.subject_graphs import LastMinutes, lock_graphs
 
@@ -33,14 +39,25 @@ def class_details(
         ("  Right", "key"),
         (" shows them", "dim"),
     )
-    yield from class_findings(index, lock_class)
-    if any(map(has_holder, locks)):
+    patterns = list(pattern_findings(index, ids))
+    waiters = [thread for thread in index.waiting if _lock_of_wait(thread) in ids]
+    yield from patterns
+    worst = index.locks.get(_lock_of_wait(waiters[0])) if waiters else None
+    if worst is not None and not patterns:
+        yield from wait_findings(index, worst, waiters)
+    named = index.holder_of(worst) if worst is not None and not lock_class.holders else None
+    if worst is not None and named is not None:
+        yield labelled(holder_label(worst), *unproven_holder(index, worst, named))
+    elif any(map(has_holder, locks)):
         held = sum(bool(lock.holders) for lock in locks)
         # Where threads wait, some thread holds the lock, also if it is not known.
         hidden = index.dormant or any(lock.waiters and not lock.holders for lock in locks)
         yield labelled("held by", *_these(hidden, held, lock_class.holders, index, "holder"))
     waited = sum(bool(lock.waiters) for lock in locks)
-    yield labelled("waiters", *_these(index.dormant, waited, lock_class.waiters, index, "strong"))
+    in_code = most_common([waits_at(index, tid) for tid in lock_class.waiters], "in ")
+    yield labelled(
+        "waiters", *_these(index.dormant, waited, lock_class.waiters, index, "strong"), *in_code
+    )
     yield from lock_graphs(minutes, ids)
     yield from figures(index, lock_class, ids)
     yield from _spread(index, lock_class, locks)
@@ -52,6 +69,11 @@ def class_details(
     yield from waited_here(index, index.class_wait_stacks(lock_class))
     events = [event for event in index.snapshot.events if event.lock in ids]
     yield from latest_events(index, events, show_lock=False)
+
+
+def _lock_of_wait(thread: Thread) -> int:
+    """The id of the lock that a thread waits for; 0 for none."""
+    return thread.waiting_for.lock if thread.waiting_for is not None else 0
 
 
 def _these(

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterator, Sequence
 
 from locktop.collector.model import (
     ActivityState,
     DeadlockReport,
+    Kind,
     Lock,
     Pattern,
+    PatternName,
     Thread,
+    Wait,
 )
-from locktop.collector.render.words import activity, deadlock, elsewhere, hang
+from locktop.collector.render.words import activity, deadlock, elsewhere, hang, readers
 from locktop.collector.render.words.misuse import misuse_sentence
-from locktop.collector.render.words.snapshot_index import SnapshotIndex
+from locktop.collector.render.words.named_holder import Certainty, NamedHolder
+from locktop.collector.render.words.patterns import ADVICE
+from locktop.collector.render.words.snapshot_index import LONG_WAIT_S, SnapshotIndex
 from locktop.collector.render.words.verdict import long_hang
-from locktop.tui.views.cells import counted, held_text, lasting
-from locktop.tui.views.detail_parts import labelled, stack_of
-from locktop.tui.views.styled_line import Fold, Line, make_line
+from locktop.tui.views.cells import counted, duration, held_text, lasting
+from locktop.tui.views.detail_parts import labelled, program_location, stack_of
+from locktop.tui.views.styled_line import Fold, Line, Span, make_line
 
 #: Seconds. A shorter hold or wait of a holder is over before anybody reads of it.
 _MIN_S = 0.1
+#: Seconds of waits a second: fewer short waits are no finding.
+_MIN_RATE = 0.5
 
 
 def lock_findings(index: SnapshotIndex, lock: Lock) -> Iterator[Line]:
@@ -30,7 +37,7 @@ def lock_findings(index: SnapshotIndex, lock: Lock) -> Iterator[Line]:
     patterns = list(pattern_findings(index, (lock.id,)))
     yield from (*stuck, *patterns)
     if not stuck and not patterns:
-        yield from _blocked_or_busy_holder(index, lock)
+        yield from wait_findings(index, lock, index.waiters_of(lock.id))
     yield from _holder_elsewhere(index, lock)
     yield from _misuses(index, lock)
 
@@ -60,7 +67,8 @@ def thread_findings(index: SnapshotIndex, thread: Thread) -> Iterator[Line]:
         return
     for id_ in locks:
         if id_ in index.locks:
-            yield from _blocked_or_busy_holder(index, index.locks[id_])
+            whose = f" for {index.lock_name(id_)}"
+            yield from wait_findings(index, index.locks[id_], index.waiters_of(id_), whose)
 
 
 def pattern_findings(index: SnapshotIndex, locks: Container[int]) -> Iterator[Line]:
@@ -105,33 +113,112 @@ def _hang(index: SnapshotIndex, tids: frozenset[int]) -> Iterator[Line]:
         yield advice_line(hang.REMEDY)
 
 
-def _blocked_or_busy_holder(index: SnapshotIndex, lock: Lock) -> Iterator[Line]:
-    """The finding that the holder waits itself, or runs, while others wait for long."""
-    holder = index.threads.get(lock.holders[0]) if lock.waiters and lock.holders else None
-    if holder is None:
+def wait_findings(
+    index: SnapshotIndex, lock: Lock, waiters: Sequence[Thread], whose: str = ""
+) -> Iterator[Line]:
+    """The finding about the present waits: the holder waits itself, or works on for long.
+
+    Args:
+        index: the snapshot.
+        lock: a lock without a pattern.
+        waiters: the threads that wait in contention for the lock or its class, the longest first.
+        whose: " for g_lock" where the lock is not the subject.
+    """
+    named = index.holder_of(lock) if waiters else None
+    holder = index.threads.get(named.tids[0]) if named is not None else None
+    if named is not None and holder is not None and holder.waiting_for is not None:
+        yield from _blocked_holder(index, lock, named, holder.waiting_for)
         return
-    name, held = index.thread_name(holder.tid), index.held(holder.tid, lock.id)
-    wait = holder.waiting_for
-    if wait is not None:
-        if wait.duration_s >= _MIN_S and not wait.idle:
-            other = index.lock_name(wait.lock)
+    if named is not None and named.certainty is Certainty.EXACT:
+        held = index.held(named.tids[0], lock.id)
+        if _runs(named) and held is not None and (held.duration_s or 0.0) >= _MIN_S:
             yield make_line(
-                (f" Behind {other}: ", "waiting"),
-                f"{name}, which has {index.lock_name(lock.id)}, has waited"
-                f" {lasting(wait.duration_s, wait.is_lower_bound)} for it",
+                (" Long hold: ", "waiting"),
+                f"{index.thread_name(named.tids[0])} has held {index.lock_name(lock.id)} for"
+                f" {held_text(held)} and is {activity.doing(named.now, named.tids[0])};"
+                f" {counted(len(waiters), 'thread')} waiting",
             )
-            yield advice_line(f"Look at {other} first: its holder keeps all of these.")
+            yield advice_line("Do less while it is held: I shows what runs inside.")
+            return
+    longest = waiters[0].waiting_for if waiters else None
+    if longest is None:
         return
-    now = lock.holder_activity
-    if now is None or now.tid != holder.tid or now.doing is not ActivityState.RUNNING:
+    is_exact = named is not None and named.certainty is Certainty.EXACT
+    rate = 0.0 if is_exact else _waited_a_second(index, waiters)
+    title = "Long wait" if longest.duration_s >= LONG_WAIT_S else "Contended"
+    if title == "Contended" and rate < _MIN_RATE:
         return
-    if held is not None and held.duration_s is not None and held.duration_s >= _MIN_S:
-        yield make_line(
-            (" Long hold: ", "waiting"),
-            f"{name} has held {index.lock_name(lock.id)} for {held_text(held)} and is"
-            f" {activity.doing(now, holder.tid)}; {counted(len(lock.waiters), 'thread')} waiting",
-        )
-        yield advice_line("Do less while it is held: I shows what runs inside.")
+    since = lasting(longest.duration_s, longest.is_lower_bound)
+    who = f"{len(waiters)} threads wait, the longest" if len(waiters) > 1 else "1 thread waits"
+    together = " together" * (len(waiters) > 1)
+    often = f",{together} {duration(rate)} a second" if rate >= _MIN_RATE else ""
+    yield make_line(
+        (f" {title}{whose}: ", "waiting"), f"{who} {since}{often}; ", *_behind_whom(index, lock)
+    )
+    yield advice_line(_advice(index, lock, named))
+
+
+def _waited_a_second(index: SnapshotIndex, waiters: Sequence[Thread]) -> float:
+    """The seconds of waits a second for the locks of these waiters."""
+    waits = (thread.waiting_for for thread in waiters)
+    locks = {wait.lock for wait in waits if wait is not None}
+    return sum(index.locks[id_].rates.wait or 0.0 for id_ in locks if id_ in index.locks)
+
+
+def _blocked_holder(
+    index: SnapshotIndex, lock: Lock, named: NamedHolder, wait: Wait
+) -> Iterator[Line]:
+    """The finding that the holder waits itself."""
+    if wait.duration_s < _MIN_S or wait.idle:
+        return
+    other = index.lock_name(wait.lock)
+    yield make_line(
+        (f" Behind {other}: ", "waiting"),
+        f"{index.thread_name(named.tids[0])}, which {named.adverb}has"
+        f" {index.lock_name(lock.id)}, has waited"
+        f" {lasting(wait.duration_s, wait.is_lower_bound)} for it",
+    )
+    yield advice_line(f"Look at {other} first: its holder keeps all of these.")
+
+
+def _behind_whom(index: SnapshotIndex, lock: Lock) -> Iterator[Span | str]:
+    """The holder of a lock, what it does, and where."""
+    named = index.holder_of(lock)
+    if named is None:
+        by_readers = readers.phrase(lock)
+        yield f"behind {by_readers}" if by_readers else "its holder is not known"
+        return
+    yield f"{named.adverb}behind "
+    yield index.holders(named.tids, lock.id), "holder"
+    now = named.now
+    if now is None or now.tid != named.tids[0]:
+        return
+    if now.doing is ActivityState.BLOCKED and now.call:
+        yield f", in {now.call}"
+    elif does := activity.doing(now, now.tid):
+        yield f", {does}"
+    if now.stack and not now.stack_age_s and (top := program_location(index, now.stack)):
+        yield " at "
+        yield top, "where"
+
+
+def _advice(index: SnapshotIndex, lock: Lock, named: NamedHolder | None) -> str:
+    """The advice about a long wait."""
+    does = "signals it" if lock.kind is Kind.COND else "has it"
+    if named is not None and named.certainty is Certainty.LIKELY:
+        name = index.holders(named.tids, lock.id)
+        until = "signals it" if lock.kind is Kind.COND else "releases it"
+        return f"Look at {name} first (Enter): see what it does before it {until}."
+    if named is not None and _runs(named):
+        return "Do less while it is held, or split its data."
+    if named is not None and named.now is not None and named.now.call:
+        return ADVICE[PatternName.LONG_HOLD]
+    return f"Find the thread that {does}: a shows what each thread does."
+
+
+def _runs(named: NamedHolder) -> bool:
+    now = named.now
+    return now is not None and now.tid == named.tids[0] and now.doing is ActivityState.RUNNING
 
 
 def _holder_elsewhere(index: SnapshotIndex, lock: Lock) -> Iterator[Line]:

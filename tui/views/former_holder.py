@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from locktop.collector.model import Event
-from locktop.collector.render.words import likely_holder, probable_holder
+from locktop.collector.render.words.named_holder import Certainty
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.views.cells import duration
 from locktop.tui.views.styled_line import Line, Span, make_line
@@ -41,12 +41,13 @@ def former_holder(
     if lock is None or tid in lock.holders or index.held(tid, lock_id) is not None:
         return
     name = (index.lock_name(lock_id), "strong")
-    if tid in probable_holder.tids(lock):
+    named = index.holder_of(lock)
+    certainty = named.certainty if named is not None and tid in named.tids else None
+    if certainty is Certainty.PROBABLE:
         yield make_line((f" {index.thread_name(tid)} probably holds ", "waiting"), name)
         return
-    likely = likely_holder.find(index.snapshot, lock) if lock.waiters else None
-    if likely is not None and likely.tid == tid:
-        only = f" is not known; only {index.thread_name(tid)} does not wait"
+    if certainty is Certainty.LIKELY:
+        only = f" is not known; {index.thread_name(tid)} is {named.why}" if named else ""
         yield make_line((" The holder of ", "waiting"), name, (only, "waiting"))
         return
     spans: list[Span | str] = [

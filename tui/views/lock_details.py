@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from itertools import islice
 
 from locktop.collector.model import (
-    CONTENTION_KINDS,
     Blame,
     Held,
     Kind,
@@ -19,12 +17,7 @@ from locktop.collector.model import (
 )
 from locktop.collector.recording.past_pressure import PressurePhase
 from locktop.collector.render.words import (
-    activity,
     blame,
-    elsewhere,
-    probable_holder,
-    readers,
-    unit_takers,
 )
 from locktop.collector.render.words.lock_kind import kind_word, signal_word
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
@@ -46,23 +39,19 @@ from locktop.tui.views.detail_parts import (
     heading,
     labelled,
     latest_events,
-    program_location,
     stack_of,
 )
 from locktop.tui.views.findings import lock_findings
 from locktop.tui.views.histogram import histogram_lines
+from locktop.tui.views.holder_lines import MAX_INSIDE, holder_lines, most_common, remainder
 from locktop.tui.views.lock_list import LockRow, mean_hold
 from locktop.tui.views.past_wait import past_wait
 from locktop.tui.views.styled_line import Fold, Line, Span, make_line
 from locktop.tui.views.subject_graphs import LastMinutes, lock_graphs
-from locktop.tui.views.thread_list import state_word
 from locktop.tui.views.wait_matrix import wait_matrix
 
-#: Waiters with their waits in one line, and holders by name.
+#: Waiters with their waits in one line.
 _MAX_WAITERS = 3
-_MAX_NAMED = 3
-#: Lines of threads below an open line.
-_MAX_INSIDE = 50
 #: A part of the longest time that is the same: a scan reads the two one after the other.
 _SAME = 0.999
 #: The library keeps no more of one lock.
@@ -91,7 +80,7 @@ def lock_details(
         ("  destroyed" if lock.destroyed else "", "waiting"),
     )
     yield from list(lock_findings(index, lock)) or past_wait(index, lock)
-    yield from _holders(index, lock)
+    yield from holder_lines(index, lock)
     yield from _waiters(index, lock)
     yield from lock_graphs(minutes, {lock.id})
     yield from pressure_details(phases)
@@ -131,135 +120,6 @@ def pressure_details(phases: Sequence[PressurePhase] | None) -> Iterator[Line]:
         )
 
 
-def has_holder(lock: Lock) -> bool:
-    """Whether the lock can have a holder.
-
-    A semaphore or a futex has one only where threads wait for it as for a lock.
-    """
-    if lock.kind in CONTENTION_KINDS:
-        return True
-    as_lock = lock.used_as_lock or lock.kind is Kind.FUTEX
-    return as_lock and bool(lock.waiters) and not lock.idle
-
-
-def _holders(index: SnapshotIndex, lock: Lock) -> Iterator[Line]:
-    """One line, or one that opens if several threads hold the lock."""
-    if not lock.holders:
-        yield from _no_holder(index, lock)
-    elif len(lock.holders) == 1:
-        yield labelled("held by", *_holder(index, lock, lock.holders[0]), *_holder_now(index, lock))
-    else:
-        each = [labelled("", *_holder(index, lock, tid)) for tid in lock.holders[:_MAX_INSIDE]]
-        after = (*_first_names(index, lock.holders, "holder"), *_all_hold(index, lock))
-        yield Fold(labelled("held by"), after, [*each, *_remainder(lock.holders)])
-    if lock.holders and lock.foreign_releases:
-        yield labelled("", ("not certain: other threads release it too", "waiting"))
-
-
-def _no_holder(index: SnapshotIndex, lock: Lock) -> Iterator[Line]:
-    if not has_holder(lock):
-        return
-    taken = unit_takers.phrase(index, lock.id)
-    if taken:
-        inside = [
-            line
-            for names, stack in unit_takers.stacks(index, lock.id)
-            for line in (
-                labelled("", (names, "holder"), " took a unit in"),
-                *stack_of(index, stack, 0),
-            )
-        ]
-        yield Fold(labelled("units"), ((taken, "holder"),), inside)
-        return
-    if names := index.probable_holders(lock):
-        why = probable_holder.evidence(lock, index.snapshot.sites)
-        now = activity.doing(lock.holder_activity, probable_holder.tids(lock)[0])
-        yield labelled(
-            "held by",
-            "probably ",
-            (names, "holder"),
-            f", {why}" if why else "",
-            (f"; now {now}" if now else "", "dim"),
-        )
-        return
-    if held := readers.phrase(lock):
-        yield labelled("held by", (held, "holder"), (f": {readers.UNKNOWN}", "dim"))
-        return
-    # Where threads wait, the next holder may have the lock already, not observed yet.
-    free = not lock.waiters and index.snapshot.complete
-    yield labelled("held by", ("nobody" if free else "not known", "dim"))
-
-
-def _first_names(index: SnapshotIndex, tids: Sequence[int], style: str) -> Iterator[Span]:
-    """The number of threads and the first names: "8: reader-0, reader-1 and 6 more"."""
-    yield f"{len(tids)}: ", "text"
-    for number, tid in enumerate(tids[:_MAX_NAMED]):
-        yield ", " * (number > 0), "text"
-        yield index.thread_name(tid), style
-    if len(tids) > _MAX_NAMED:
-        yield f" and {len(tids) - _MAX_NAMED} more", "dim"
-
-
-def _all_hold(index: SnapshotIndex, lock: Lock) -> Iterator[Span]:
-    """How all holders hold the lock: whether they read, for how long, where most took it."""
-    holds = [held for held in (index.held(tid, lock.id) for tid in lock.holders) if held]
-    if holds and all(held.shared for held in holds):
-        yield " read it", "text"
-    longest = max(holds, key=lambda held: held.duration_s or 0.0, default=None)
-    if longest is not None and longest.duration_s:
-        up_to = "" if longest.is_lower_bound else "up to "
-        yield f" for {up_to}{held_text(longest)}", "text"
-    yield from _most_common([index.site(held.site) for held in holds], "taken at ")
-
-
-def _most_common(locations: Sequence[str], before: str) -> Iterator[Span]:
-    """The source location that most of some threads have in common, else that of the first."""
-    ranked = Counter(filter(None, locations)).most_common(1)
-    if ranked:
-        ((location, times),) = ranked
-        yield f", the first {before}" if times == 1 < len(locations) else f", {before}", "text"
-        yield location, "where"
-        if 1 < times < len(locations):
-            yield f" ({times} of {len(locations)})", "dim"
-
-
-def _holder(index: SnapshotIndex, lock: Lock, tid: int) -> Iterator[Span | str]:
-    other = index.threads_elsewhere.get(tid)
-    if other is not None:
-        yield elsewhere.full_name(other), "holder"
-        return
-    yield index.thread_name(tid), "holder"
-    yield f" ({tid})"
-    held = index.held(tid, lock.id)
-    if held is not None:
-        yield " reads it" if held.shared else ""
-        yield f" for {held_text(held)}" if held.duration_s is not None else ""
-        site = index.site(held.site)
-        yield ", taken at " if site else ""
-        yield site, "where"
-    thread = index.threads.get(tid)
-    if thread is None:
-        return
-    wait = thread.waiting_for
-    if wait is None:
-        now = activity.doing(lock.holder_activity, tid) or state_word(index, thread)
-        yield (f"; now {now}", "dim")
-        return
-    yield "; now waits for "
-    yield index.lock_name(wait.lock), "waiting"
-    yield waited_text(wait)
-
-
-def _holder_now(index: SnapshotIndex, lock: Lock) -> Iterator[Span]:
-    """Where the code of the only holder is now, if that is known."""
-    now = lock.holder_activity
-    if now is not None and now.tid == lock.holders[0] and now.stack and not now.stack_age_s:
-        top = program_location(index, now.stack)
-        if top:
-            yield ", at ", "dim"
-            yield top, "where"
-
-
 def _holder_stack(index: SnapshotIndex, lock: Lock) -> Iterator[Line]:
     now = lock.holder_activity
     if now is None or not now.stack:
@@ -283,15 +143,15 @@ def _waiters(index: SnapshotIndex, lock: Lock) -> Iterator[Line]:
         spans.append((f" and {len(tids) - _MAX_WAITERS} more", "dim"))
     if behind := index.behind_waiters.get(lock.id, 0):
         spans.append((f", {behind} more behind these", "waiting"))
-    spans += _most_common([_waits_at(index, tid) for tid in tids], "in ")
+    spans += most_common([waits_at(index, tid) for tid in tids], "in ")
     if len(tids) == 1:
         yield labelled("waiters", *spans)
         return
     each = [
-        labelled("", *_waiter(index, tid), "  ", (_waits_at(index, tid), "where"))
-        for tid in tids[:_MAX_INSIDE]
+        labelled("", *_waiter(index, tid), "  ", (waits_at(index, tid), "where"))
+        for tid in tids[:MAX_INSIDE]
     ]
-    yield Fold(labelled("waiters"), spans, [*each, *_remainder(tids)])
+    yield Fold(labelled("waiters"), spans, [*each, *remainder(tids)])
 
 
 def _waiter(index: SnapshotIndex, tid: int) -> Iterator[Span]:
@@ -304,15 +164,10 @@ def _waiter(index: SnapshotIndex, tid: int) -> Iterator[Span]:
         yield " to read" if wait.shared else "", "text"
 
 
-def _waits_at(index: SnapshotIndex, tid: int) -> str:
+def waits_at(index: SnapshotIndex, tid: int) -> str:
     thread = index.threads.get(tid)
     frame = index.wait_frame(thread) if thread is not None else None
     return short_location(frame) if frame is not None else ""
-
-
-def _remainder(tids: Sequence[int]) -> Iterator[Line]:
-    if len(tids) > _MAX_INSIDE:
-        yield labelled("", (f"and {len(tids) - _MAX_INSIDE} more", "dim"))
 
 
 def figures(index: SnapshotIndex, lock: LockRow, ids: Container[int]) -> Iterator[Line]:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from locktop.collector.model import Lock, Notable, Thread, ThreadState, TimeSplit
 from locktop.collector.render.words import activity, hang, lock_order, readers
 from locktop.collector.render.words.lock_kind import kind_word
+from locktop.collector.render.words.named_holder import Certainty
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.collector.render.words.units import counted
 from locktop.collector.render.words.verdict import long_hang
@@ -134,20 +135,21 @@ def _worst_lock(index: SnapshotIndex) -> Iterator[Line]:
     if len(waiters) > 1 and index.snapshot.interval_s and not index.dormant:
         words.append(f"; together they wait {duration(lock.rates.wait)} each second")
     yield labelled("waiters", *words)
-    yield from _holder(index, lock, lock.holders or (longest.holders if longest else ()))
+    yield from _holder(index, lock)
 
 
-def _holder(index: SnapshotIndex, lock: Lock, holders: tuple[int, ...]) -> Iterator[Line]:
-    if not holders and (names := index.probable_holders(lock)):
-        yield labelled("held by", "probably ", (names, "holder"))
+def _holder(index: SnapshotIndex, lock: Lock) -> Iterator[Line]:
+    named = index.holder_of(lock)
+    if named is not None and named.certainty is not Certainty.EXACT:
+        yield labelled("held by", named.adverb, (index.holders(named.tids, lock.id), "holder"))
         return
-    if not holders:
+    if named is None:
         by_readers = readers.phrase(lock)
         yield labelled("held by", (by_readers, "holder") if by_readers else ("not known", "dim"))
         return
-    tid = holders[0]
+    tid = named.tids[0]
     held = index.held(tid, lock.id)
-    spans: list[Span | str] = [(index.holders(holders, lock.id), "holder")]
+    spans: list[Span | str] = [(index.holders(named.tids, lock.id), "holder")]
     if held is not None and held.duration_s is not None:
         spans.append(f" for {held_text(held)}")
     site = index.held_site(tid, lock.id)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import islice, pairwise
 
 from locktop.collector.model import ActivityState, Thread, ThreadActivity, UnobservedWait, Wait
-from locktop.collector.render.words import activity, probable_holder, readers, unobserved_waits
+from locktop.collector.render.words import activity, readers, unobserved_waits
 from locktop.collector.render.words.lock_kind import kind_word
 from locktop.collector.render.words.snapshot_index import SnapshotIndex, is_stuck_waiting
 from locktop.collector.render.words.source_location import short_location
@@ -85,8 +85,9 @@ def _waits(index: SnapshotIndex, thread: Thread) -> Iterator[Line]:
     lock = index.locks.get(wait.lock)
     if holders:
         spans += [", held by ", (", ".join(holders[:4]), "holder")]
-    elif lock is not None and (names := index.probable_holders(lock)):
-        spans += [f", {probable_holder.PROBABLY} ", (names, "holder")]
+    elif lock is not None and (named := index.holder_of(lock)) is not None:
+        names = index.holders(named.tids, lock.id)
+        spans += [f", {named.adverb}held by ", (names, "holder")]
     elif held := readers.phrase(index.locks.get(wait.lock)):
         spans += [", held by ", (held, "holder")]
     frame = index.wait_frame(thread)

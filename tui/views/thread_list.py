@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from locktop.collector.model import CONTENTION_KINDS, Thread, ThreadGroup, ThreadState, TimeSplit
-from locktop.collector.render.words import activity, probable_holder
+from locktop.collector.render.words import activity
 from locktop.collector.render.words.snapshot_index import (
     LONG_WAIT_S,
     SOME_SHARE,
@@ -24,7 +24,7 @@ from locktop.tui.views.cells import (
     percent,
     sparkline,
 )
-from locktop.tui.views.lock_list import LAST_MINUTE, fit_lock_name
+from locktop.tui.views.lock_list import LAST_MINUTE, fit_lock_name, named_text
 from locktop.tui.views.shorten import fit_location, fit_middle
 from locktop.tui.views.sorting import SortKey, most_first
 from locktop.tui.views.styled_line import Line
@@ -288,8 +288,8 @@ def _held_by(index: SnapshotIndex, row: ThreadRow) -> Cell:
         return "", "text"
     holders = row.holders if isinstance(row, ThreadGroup) else wait.holders
     lock = index.locks.get(wait.lock)
-    if not holders and lock is not None and (probable := index.probable_holders(lock)):
-        return f"{probable_holder.MARK}{probable}", "holder"
+    if not holders and lock is not None:
+        return named_text(index, index.holder_of(lock), lock.id), "holder"
     return index.holders(holders, wait.lock), "holder"
 
 

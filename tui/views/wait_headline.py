@@ -15,8 +15,9 @@ from locktop.collector.model import (
     ThreadActivity,
     ThreadState,
 )
-from locktop.collector.render.words import activity, likely_holder, probable_holder, readers
+from locktop.collector.render.words import activity, probable_holder, readers
 from locktop.collector.render.words.foreign_code import innermost_program_frame
+from locktop.collector.render.words.named_holder import Certainty
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.collector.render.words.source_location import shortest_location
 from locktop.tui.views.cells import held_text, lasting
@@ -118,8 +119,9 @@ class _WaitWords:
         self._longest: Thread = waiters[0]
         self._count = len(waiters)
         self._behind = index.behind_waiters.get(lock.id, 0)
-        wait = self._longest.waiting_for
-        self._holders = lock.holders or (wait.holders if wait is not None else ())
+        self._named = named = index.holder_of(lock)
+        is_exact = named is not None and named.certainty is Certainty.EXACT
+        self._holders = named.tids if named is not None and is_exact else ()
         self._held = index.held(self._holders[0], lock.id) if self._holders else None
 
     def wordings(self) -> Iterator[Wording]:
@@ -238,14 +240,15 @@ class _WaitWords:
         """The probable holder of the lock, else the only thread that does not wait."""
         if self._probable:
             return [f"; {probable_holder.PROBABLY} ", (self._probable, "holder")]
-        thread = self._likely_thread
-        if thread is None:
+        if self._named is None:
             return []
-        return ["; only ", (self._index.thread_name(thread.tid), "holder"), " does not wait"]
+        if self._named.function:
+            return ["; likely ", (self._names, "holder")]
+        return ["; only ", (self._names, "holder"), " does not wait"]
 
     def _likely_activity(self, room: _Room) -> Spans:
         """The activity of the probable holder, and its place in the code."""
-        now = self._likely_now
+        now = self._now
         frame = _own_frame(self._index, now)
         if frame is None:
             return self._likely_words(room)
@@ -255,26 +258,25 @@ class _WaitWords:
         return [*self._likely_words(room), " at ", (text, "where")]
 
     def _likely_words(self, room: _Room) -> Spans:
-        now = self._likely_now
+        now = self._now
         words = activity.doing(now, now.tid) if now is not None else ""
         if now is not None and words and room is not _Room.WIDE:
             words = _short_activity(now, words)
         return [", ", (words, "text")] if words else []
 
     @property
-    def _likely_now(self) -> ThreadActivity | None:
-        if self._probable:
-            return self._lock.holder_activity
-        return self._likely_thread.now if self._likely_thread is not None else None
+    def _now(self) -> ThreadActivity | None:
+        return self._named.now if self._named is not None else None
+
+    @property
+    def _names(self) -> str:
+        named = self._named
+        return self._index.holders(named.tids, self._lock.id) if named is not None else ""
 
     @property
     def _probable(self) -> str:
-        return "" if self._holders else self._index.probable_holders(self._lock)
-
-    @cached_property
-    def _likely_thread(self) -> Thread | None:
-        holders = self._holders
-        return None if holders else likely_holder.find(self._index.snapshot, self._lock)
+        is_probable = self._named is not None and self._named.certainty is Certainty.PROBABLE
+        return self._names if is_probable else ""
 
     def _short_holder(self, location: int) -> Spans:
         """The holder, and one location: where it runs, else where it took the lock."""
@@ -300,7 +302,7 @@ class _WaitWords:
 
     @property
     def _holder_name(self) -> Span:
-        return self._index.holders(self._holders, self._lock.id), "holder"
+        return self._names, "holder"
 
     @property
     def _held_for(self) -> str:

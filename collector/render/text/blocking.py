@@ -68,7 +68,8 @@ def cause(context: ReportContext, root: BlockingRoot) -> str:
         if lock is not None and (probable := probable_holder.tids(lock)):
             names = context.threads_named(probable)
             return f"{locks}: {probable_holder.phrase(lock, names, context.snapshot.sites)}"
-        likely = likely_holder.find(context.snapshot, lock) if lock is not None else None
+        awake = likely_holder.find_only_awake(context.snapshot)
+        likely = likely_holder.find(context.snapshot, lock, awake) if lock is not None else None
         more = (
             likely_holder.phrase(likely, context.thread(likely.tid)) if likely is not None else ""
         )

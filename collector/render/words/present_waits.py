@@ -6,9 +6,12 @@ from collections.abc import Container, Iterator, Sequence
 
 from locktop.collector.analysis.deadlock_report import moment_before
 from locktop.collector.model import ActivityState, Lock, Snapshot, Thread
-from locktop.collector.render.words import activity, likely_holder, probable_holder
+from locktop.collector.render.words import activity, probable_holder
+from locktop.collector.render.words.foreign_code import innermost_program_frame
 from locktop.collector.render.words.lock_kind import name_with_kind
+from locktop.collector.render.words.named_holder import Certainty, NamedHolder
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
+from locktop.collector.render.words.source_location import short_location
 from locktop.collector.render.words.units import lasting
 
 #: Locks that have a sentence.
@@ -44,7 +47,7 @@ def sentence(index: SnapshotIndex, lock: Lock, waiters: Sequence[Thread]) -> str
     since = _since(index.snapshot, wait.duration_s, wait.is_lower_bound)
     return (
         f"{who} for {name_with_kind(lock.kind, lock.name)}"
-        f"{', the longest' if many else ''} for {since}; {_holder(index, lock, wait.holders)}"
+        f"{', the longest' if many else ''} for {since}; {_holder(index, lock)}"
     )
 
 
@@ -62,25 +65,33 @@ def _since(snapshot: Snapshot, duration_s: float, is_lower_bound: bool) -> str:
     return lasting(duration_s, is_lower_bound) + (f" (since {since})" if since else "")
 
 
-def _holder(index: SnapshotIndex, lock: Lock, noted: tuple[int, ...]) -> str:
-    """The holder of the lock, since when it holds it, and what it does now."""
-    holders = lock.holders or noted
-    if not holders and lock.holders_probable:
-        names = index.probable_holders(lock)
-        likely_now = _now(index, lock, lock.holders_probable[0].tid)
-        return f"{probable_holder.phrase(lock, names, index.snapshot.sites)}{likely_now}"
-    if not holders:
-        likely = likely_holder.find(index.snapshot, lock)
-        only = likely_holder.phrase(likely, index.thread_name(likely.tid)) if likely else ""
-        return f"its holder is not known{only}"
-    tid = holders[0]
+def _holder(index: SnapshotIndex, lock: Lock) -> str:
+    """The holder of the lock, since when it holds it, what it does now, and where."""
+    named = index.holder_of(lock)
+    if named is None:
+        return "its holder is not known"
+    tid, names = named.tids[0], index.holders(named.tids, lock.id)
+    now = f"{_now(index, lock, tid)}{_location(index, named)}"
+    if named.certainty is Certainty.PROBABLE:
+        return f"{probable_holder.phrase(lock, names, index.snapshot.sites)}{now}"
+    if named.certainty is Certainty.LIKELY:
+        return f"its holder is not known; {named.why}: {names}{now}"
     held = index.held(tid, lock.id)
     since = ""
     if held is not None and held.duration_s:
         since = f" for {lasting(held.duration_s, held.is_lower_bound)}"
     site = index.held_site(tid, lock.id)
     taken = f", taken at {site}" if site else ""
-    return f"{index.holders(holders, lock.id)} holds it{since}{taken}{_now(index, lock, tid)}"
+    return f"{names} holds it{since}{taken}{now}"
+
+
+def _location(index: SnapshotIndex, named: NamedHolder) -> str:
+    """Where the code of the holder is now, "" where that is not known."""
+    now = named.now
+    if now is None or now.tid != named.tids[0] or now.stack_age_s:
+        return ""
+    frame = innermost_program_frame(index.stack(now.stack))
+    return f", at {short_location(frame)}" if frame is not None else ""
 
 
 def _now(index: SnapshotIndex, lock: Lock, tid: int) -> str:

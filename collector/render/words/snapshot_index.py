@@ -15,6 +15,7 @@ from locktop.collector.analysis import (
     lock_classes,
     semaphore_ownership,
     thread_groups,
+    waiter_peers,
 )
 from locktop.collector.model import (
     Blame,
@@ -36,7 +37,15 @@ from locktop.collector.model import (
     WaitStack,
 )
 from locktop.collector.model.frames import innermost_own_frame
-from locktop.collector.render.words import elsewhere, hang, probable_holder, python_shares
+from locktop.collector.render.words import (
+    elsewhere,
+    hang,
+    likely_holder,
+    named_holder,
+    probable_holder,
+    python_shares,
+)
+from locktop.collector.render.words.named_holder import NamedHolder
 from locktop.collector.render.words.source_location import short_location
 
 #: Characters kept of a name that several threads have: the tid follows.
@@ -67,6 +76,7 @@ class SnapshotIndex:
         self.threads: dict[int, Thread] = {thread.tid: thread for thread in snapshot.threads}
         self.locks: dict[int, Lock] = {lock.id: _name_join(lock) for lock in snapshot.locks}
         self.threads_elsewhere = {thread.tid: thread for thread in snapshot.threads_elsewhere}
+        self._named_holders: dict[int, NamedHolder | None] = {}  # by lock
         self.unobserved_waits = {wait.tid: wait for wait in snapshot.unobserved_waits}
 
     @cached_property
@@ -293,6 +303,26 @@ class SnapshotIndex:
     def probable_holders(self, lock: Lock) -> str:
         """The same of the threads that probably hold a lock without a known holder."""
         return self.holders(probable_holder.tids(lock), lock.id)
+
+    def holder_of(self, lock: Lock) -> NamedHolder | None:
+        """The threads that are named as the holders of a lock; None without any."""
+        if lock.id not in self._named_holders:
+            waiters = [self.threads[tid] for tid in lock.waiters if tid in self.threads]
+            waits = [thread.waiting_for for thread in waiters if thread.waiting_for is not None]
+            noted = waits[0].holders if waits else ()
+            likely = likely_holder.find(self.snapshot, lock, self._only_awake)
+            peer = waiter_peers.find(self.snapshot.stacks, waits, self._only_peers)
+            self._named_holders[lock.id] = named_holder.name(lock, noted, likely, peer)
+        return self._named_holders[lock.id]
+
+    @cached_property
+    def _only_awake(self) -> Thread | None:
+        return likely_holder.find_only_awake(self.snapshot)
+
+    @cached_property
+    def _only_peers(self) -> waiter_peers.Peers:
+        may_be_others = likely_holder.others_may_hold(self.snapshot)
+        return {} if may_be_others else waiter_peers.only_peers(self.snapshot)
 
     def held(self, tid: int, lock_id: int) -> Held | None:
         """How the thread holds the lock, None where that is not known."""

@@ -8,17 +8,20 @@ import pytest
 from support.eventually import until
 from support.targets import StartTarget
 
-from locktop.collector.analysis import waiter_peers
-from locktop.collector.model import Snapshot, Thread
+from locktop.collector.model import Snapshot
+from locktop.collector.render.words.named_holder import Certainty, NamedHolder
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.collector.sources.attach import attach
 
 
-def peers(snapshot: Snapshot) -> list[Thread]:
+def peers(snapshot: Snapshot) -> list[NamedHolder]:
     """Return the peer of each lock that has one."""
+    index = SnapshotIndex(snapshot)
     waited = [lock for lock in snapshot.locks if lock.waiters and not lock.idle]
-    pairs = [waiter_peers.find(snapshot, lock) for lock in waited]
-    assert all(pair is None or pair[1].function == "connection" for pair in pairs)
-    return [pair[0] for pair in pairs if pair is not None]
+    named = [holder for lock in waited if (holder := index.holder_of(lock)) is not None]
+    assert all(holder.certainty is Certainty.LIKELY for holder in named)
+    assert all(holder.function == "connection" for holder in named)
+    return named
 
 
 @pytest.mark.parametrize("is_prepared", [True, False], ids=["library", "sampled"])
@@ -36,8 +39,8 @@ def test_the_connection_that_reads_has_the_table(
 
         until(is_named, "the connection that reads")
     holders = peers(snapshots[-1])
-    assert {thread.tid for thread in holders} == {truth["has_table"]}
-    assert all(thread.now is not None and "read(" in thread.now.what for thread in holders)
+    assert {holder.tids for holder in holders} == {(truth["has_table"],)}
+    assert all(holder.now is not None and "read(" in holder.now.what for holder in holders)
 
 
 def test_of_two_connections_that_read_neither_is_named(start_target: StartTarget) -> None:

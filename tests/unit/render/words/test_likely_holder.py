@@ -23,7 +23,8 @@ from locktop.tui.views.blocking import now_span
 
 
 def likely(snapshot: Snapshot) -> int:
-    thread = likely_holder.find(snapshot, snapshot.locks[0])
+    awake = likely_holder.find_only_awake(snapshot)
+    thread = likely_holder.find(snapshot, snapshot.locks[0], awake)
     return thread.tid if thread is not None else 0
 
 

@@ -16,7 +16,12 @@ def freed(*events: Event) -> Snapshot:
     """The usual snapshot, with the lock free again."""
     calm = scenarios.normal()
     threads = tuple(
-        replace(thread, holds=()) if thread.tid == HOLDER else thread for thread in calm.threads
+        replace(thread, holds=())
+        if thread.tid == HOLDER
+        else replace(thread, waiting_for=replace(wait, holders=()))
+        if (wait := thread.waiting_for) is not None and wait.lock == LOCK
+        else thread
+        for thread in calm.threads
     )
     locks = tuple(
         replace(lock, holders=(), holder_activity=None) if lock.id == LOCK else lock

@@ -88,7 +88,7 @@ def test_class_details_name_unknown_holders() -> None:
     index = SnapshotIndex(of_python())
     (of,) = index.classes.values()
     said = "\n".join(map(line_text, class_details(index, of)))
-    assert "held by   not known" in said
+    assert "held by   likely sleeper, the only thread that does not wait" in said
     free = replace(
         of_python(), threads=(), locks=tuple(replace(one, waiters=()) for one in of_python().locks)
     )
