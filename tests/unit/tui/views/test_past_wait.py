@@ -35,7 +35,7 @@ def texts(snapshot: Snapshot) -> list[str]:
     return [line_text(line) for line in past_wait(index, index.locks[LOCK])]
 
 
-def test_the_finding_names_waiter_holder_place_and_what_to_do() -> None:
+def test_the_finding_names_waiter_and_holder_and_what_to_do() -> None:
     finding, advice = texts(quiet(EVENT))
     assert finding == (
         " Long wait, over: t22 waited 2.00s for it, until 7.00s ago, behind t21, which took it at"

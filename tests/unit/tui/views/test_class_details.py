@@ -54,7 +54,7 @@ def with_holder(snapshot: Snapshot) -> Snapshot:
     return replace(snapshot, locks=locks)
 
 
-def for_s(snapshot: Snapshot, duration_s: float, rate: float = 0.0) -> Snapshot:
+def with_waits(snapshot: Snapshot, duration_s: float, rate: float = 0.0) -> Snapshot:
     """All waits have lasted for so long; each lock has so many seconds of waits a second."""
     threads = tuple(
         replace(thread, waiting_for=replace(thread.waiting_for, duration_s=duration_s))
@@ -66,7 +66,7 @@ def for_s(snapshot: Snapshot, duration_s: float, rate: float = 0.0) -> Snapshot:
     return replace(snapshot, threads=threads, locks=locks)
 
 
-def test_the_finding_names_the_only_thread_that_does_not_wait_its_call_and_its_place() -> None:
+def test_the_finding_names_the_only_thread_that_does_not_wait_and_its_call() -> None:
     finding, advice = findings(in_sync(blocking.writers(3)))
     assert finding == (
         " Long wait: 3 threads wait, the longest 1.02s; likely behind leader, in fdatasync"
@@ -77,14 +77,14 @@ def test_the_finding_names_the_only_thread_that_does_not_wait_its_call_and_its_p
     )
 
 
-def test_without_such_a_thread_the_advice_is_to_look_for_it() -> None:
+def test_without_such_a_thread_the_advice_is_to_search_it() -> None:
     finding, advice = findings(with_second(blocking.writers(3)))
     assert finding.endswith("; its holder is not known")
     assert advice == " advice    Find the thread that signals it: a shows what each thread does."
 
 
 def test_many_short_waits_are_contention() -> None:
-    finding, _ = findings(for_s(blocking.writers(3), 0.0004, 0.7))
+    finding, _ = findings(with_waits(blocking.writers(3), 0.0004, 0.7))
     assert finding.startswith(
         " Contended: 3 threads wait, the longest 400us, together 2.10s a second; likely behind"
     )
@@ -93,8 +93,8 @@ def test_many_short_waits_are_contention() -> None:
 @pytest.mark.parametrize(
     "near_miss",
     [
-        lambda: for_s(blocking.writers(3), 0.0004, 0.1),
-        lambda: with_holder(for_s(blocking.writers(3), 0.0004, 0.7)),
+        lambda: with_waits(blocking.writers(3), 0.0004, 0.1),
+        lambda: with_holder(with_waits(blocking.writers(3), 0.0004, 0.7)),
     ],
     ids=["few short waits", "a holder is known"],
 )
