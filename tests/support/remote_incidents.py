@@ -136,8 +136,8 @@ INCIDENTS = (
         # On a disk that syncs at once, the leader of the writers is seldom in the call itself.
         (
             r"cond in rocksdb::WriteThread::BlockingAwaitState",
-            r"Contended: \d+ threads wait, the longest \S+, together \S+ a second",
-            r"likely behind db_bench:\d+, (running|in \w+)",
+            r"Contended: (\d+ threads wait, the longest|1 thread waits) \S+,",
+            r",( together)? \S+ a second; likely behind db_bench:\d+, (running|in \w+)",
             r"only thread [\w: ]*that does not wait; now (running|in \w+)",
             r"at (rocksdb::[\w:]+ \[librocksdb|librocksdb\S+\+0x|db_bench\+0x)",
             r"advice Look at db_bench:\d+ first \(Enter\): see what it does before it signals it",

@@ -27,7 +27,7 @@ from locktop.tui.views.styled_line import Fold, Line, Span, make_line
 #: Seconds. A shorter hold or wait of a holder is over before anybody reads of it.
 _MIN_S = 0.1
 #: Seconds of waits a second: fewer short waits are no finding.
-_MIN_RATE = 0.5
+_MIN_RATE = 0.1
 
 
 def lock_findings(index: SnapshotIndex, lock: Lock) -> Iterator[Line]:

@@ -35,7 +35,7 @@ def test_the_connection_that_reads_has_the_table(
 
         def is_named() -> bool:
             snapshots.append(source.scan())
-            return len(peers(snapshots[-1])) == truth["waiters"]
+            return len(peers(snapshots[-1])) == int(truth["waiters"])
 
         until(is_named, "the connection that reads")
     holders = peers(snapshots[-1])
@@ -55,6 +55,6 @@ def test_of_two_connections_that_read_neither_is_named(start_target: StartTarget
             awake = [thread for thread in snapshot.threads if thread.waiting_for is None]
             stacks = [thread.now.stack if thread.now is not None else 0 for thread in awake]
             locks = [lock for lock in snapshot.locks if lock.waiters and not lock.idle]
-            return all(stacks) and len(locks) == truth["waiters"]
+            return all(stacks) and len(locks) == int(truth["waiters"])
 
         until(is_known, "the stacks of all threads")

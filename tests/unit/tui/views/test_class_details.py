@@ -93,7 +93,7 @@ def test_many_short_waits_are_contention() -> None:
 @pytest.mark.parametrize(
     "near_miss",
     [
-        lambda: with_waits(blocking.writers(3), 0.0004, 0.1),
+        lambda: with_waits(blocking.writers(3), 0.0004, 0.03),
         lambda: with_holder(with_waits(blocking.writers(3), 0.0004, 0.7)),
     ],
     ids=["few short waits", "a holder is known"],
