@@ -123,7 +123,8 @@ def _mariadb(host: Host, level: str | None) -> Iterator[list[str]]:
 #: the server that does not wait.
 _MARIADB = (
     r"signaller likely mariadbd:\d+, the only thread in handle_one_connection that does not wait",
-    r"; now in poll\(\d+ -> unix \S+ for (at least )?\S+ m?s, at vio_io_wait \[mariadbd\]",
+    r"likely behind mariadbd:\d+, in poll at vio_io_wait \[mariadbd\]",
+    r"; now in poll\(\d+ -> unix",
     r"advice Look at mariadbd:\d+ first \(Enter\)",
 )
 

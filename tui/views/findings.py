@@ -148,14 +148,29 @@ def wait_findings(
     title = "Long wait" if longest.duration_s >= LONG_WAIT_S else "Contended"
     if title == "Contended" and rate < _MIN_RATE:
         return
-    since = lasting(longest.duration_s, longest.is_lower_bound)
-    who = f"{len(waiters)} threads wait, the longest" if len(waiters) > 1 else "1 thread waits"
-    together = " together" * (len(waiters) > 1)
-    often = f",{together} {duration(rate)} a second" if rate >= _MIN_RATE else ""
     yield make_line(
-        (f" {title}{whose}: ", "waiting"), f"{who} {since}{often}; ", *_behind_whom(index, lock)
+        (f" {title}{whose}: ", "waiting"),
+        _who_waits(longest, len(waiters), rate),
+        *_behind_whom(index, lock),
     )
-    yield advice_line(_advice(index, lock, named))
+    is_lock = lock.kind is not Kind.COND
+    if title == "Contended" and named is None and is_lock:
+        yield advice_line("Take it less often, do less while it is held, or split its data.")
+    else:
+        yield advice_line(_advice(index, lock, named))
+
+
+def _who_waits(longest: Wait, count: int, rate: float) -> str:
+    """How many threads wait, since when, and how much a second.
+
+    A wait has no length yet where one scan alone has met it.
+    """
+    since = lasting(longest.duration_s, longest.is_lower_bound) if longest.duration_s else ""
+    who, length = "1 thread waits", f" {since}" if since else ""
+    if count > 1:
+        who, length = f"{count} threads wait", f", the longest {since}" if since else ""
+    often = f",{' together' * (count > 1)} {duration(rate)} a second" if rate >= _MIN_RATE else ""
+    return f"{who}{length}{often}; "
 
 
 def _waited_a_second(index: SnapshotIndex, waiters: Sequence[Thread]) -> float:

@@ -150,6 +150,10 @@ class _WaitWords:
         wait = self._wait(has_length=False)
         yield Wording((" ",), (*wait, *holder, *call), _LITTLE_NAME)
         yield Wording((" ",), (*wait, *short, *call), MIN_NAME)
+        if not self._holders:
+            length = self._wait(has_length=True)
+            yield Wording((" ",), (*length, *short), MIN_NAME)
+            yield Wording((" ",), (*wait, *short), MIN_NAME)
         # Without the holder, what it does would read as what the waiter does.
         call = call if self._holders else []
         yield Wording((" ",), (*self._count_for_holder(), *call), MIN_NAME)
