@@ -40,6 +40,8 @@ class RemoteIncident(Struct, frozen=True):
     #: Regular expressions of the last screen with single blanks: lock, holder, what the holder
     #: does, file and line, and what to do.
     answer: tuple[str, ...]
+    #: The same of the screen without a key, where the last one is about something else.
+    before: tuple[str, ...] = ()
     #: A refusal on a busy machine that says to try again; then the user presses the last key again.
     refusal: str = ""
     #: Whether it needs a package that is too large for CI.
@@ -152,7 +154,8 @@ INCIDENTS = (
         (
             "deposit waits for g_savings, held by withdraw",
             "withdraw waits for g_checking, held by deposit",
-            r"transfer accounts_deadlock\.c:18",
+            r"deposit waits in transfer accounts_deadlock\.c:18 for mutex g_savings",
+            r"withdraw waits in transfer accounts_deadlock\.c:18 for mutex g_checking",
             # Either order is right; the thread that waits for the shorter time is asked to change.
             "Take mutex g_(savings, then mutex g_checking|checking, then mutex g_savings)"
             " in every thread",
@@ -189,7 +192,13 @@ INCIDENTS = (
         _target("contention_patterns", "convoy"),
         "CONVOY",
         (),
-        (r"g_lock", r"Convoy: \d+ threads wait", r"Take the lock less often and do more each time"),
+        # A convoy has no holder for most of the time: its waiters are on their way to a CPU.
+        (
+            r"g_lock mutex",
+            r"Convoy: \d+ threads wait; .* no thread held it in \d+ % of the wait; a hold takes",
+            r"in convoy contention_patterns\.c:\d+",
+            r"advice Take the lock less often and do more each time",
+        ),
     ),
     RemoteIncident(
         "starved-writer",
@@ -198,10 +207,11 @@ INCIDENTS = (
         (),
         (
             r"g_catalog",
-            r"query:\d+ \(\d+\) reads it",
-            r"read_price starved_update\.c:\d+",
+            r"held by query:\d+ \(\d+\) reads it for \S+, taken at read_price starved_update\.c:18",
+            r"starved_update\.c:18; now \w+",
             r"prices \S+, in update_prices starved_update\.c:\d+",
-            r"Make the lock prefer writers",
+            r"Starved writer: 1 writer waits",
+            r"advice Make the lock prefer writers",
         ),
     ),
     RemoteIncident(
@@ -239,10 +249,11 @@ INCIDENTS = (
         "g_index_lock",
         ("}", "enter"),
         (
-            r"indexer \(\d+\) for \S+, taken at rebuild_index hot_index_lock\.c:\d+",
-            r"now in read\(3 -> pipe",
-            r"read_index_page hot_index_lock\.c:\d+",
-            r"Make the call that sleeps before the lock is taken or after it is released",
+            r"g_index_lock mutex",
+            r"held by indexer \(\d+\) for \S+, taken at rebuild_index hot_index_lock\.c:22",
+            r"; now in read\(3 -> pipe:\[\d+\]\) .* at read_index_page hot_index_lock\.c:17",
+            r"in serve_request hot_index_lock\.c:31",
+            r"advice Make the call that sleeps before the lock is taken or after it is released",
         ),
     ),
     RemoteIncident(
@@ -254,6 +265,10 @@ INCIDENTS = (
             r"\+\d+ % \+\d+ to \+\d+ % \+\d+ % lock_rounds\.c: mutexes\[1\]: hold half as",
             r"replay [+-]\d+ % without a change",
         ),
+        before=(
+            r"lock_rounds\.c: mutexes\[1\] mutex",
+            r"held by group0-\d \(\d+\) for \S+, taken at take lock_rounds\.c:\d+; now \w+",
+        ),
         refusal="try again in a steady minute",
     ),
     RemoteIncident(
@@ -262,10 +277,11 @@ INCIDENTS = (
         "299 threads behind it",
         (),
         (
-            r"g_index_lock",
-            r"loader \(\d+\) for \S+, taken at load_index pool_behind_index\.c:44",
-            r"now in read\(3 -> pipe",
-            r"Make the call that sleeps before the lock is taken or after it is released",
+            r"g_index_lock mutex",
+            r"held by loader \(\d+\) for \S+, taken at load_index pool_behind_index\.c:44",
+            r"; now in read\(3 -> pipe:\[\d+\]\) .* at load_index pool_behind_index\.c:46",
+            r"291 more behind these, in find_in_index pool_behind_index\.c:60",
+            r"advice Make the call that sleeps before the lock is taken or after it is released",
         ),
     ),
 )
