@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from msgspec import Struct
 
-from locktop.collector.model import PatternName
+from locktop.collector.model import Frame, PatternName
 
 
 class _Finding(Struct, frozen=True):
@@ -118,6 +118,18 @@ class CpuStarved(_Finding, frozen=True):
     unheld: float  # share of the wait during which no thread held the lock
 
 
+class Contended(_Finding, frozen=True):
+    """Threads queue for a sampled lock in nearly all samples of the last scans."""
+
+    name: ClassVar = PatternName.CONTENDED
+    samples: int
+    waited: int  # samples in which a thread waited
+    at_once: int  # the most threads that waited in one sample
+    location: Frame | None  # where the holder was most often, None: not known
+    location_scans: int  # scans that show the holder in this function
+    scans: int  # scans that show where the holder was
+
+
 class HighRate(_Finding, frozen=True):
     """A lock without contention is taken very often."""
 
@@ -146,6 +158,7 @@ Finding = (
     | FalseIdle
     | Oversubscribed
     | CpuStarved
+    | Contended
     | HighRate
     | NoSignal
 )

@@ -2,8 +2,7 @@
 
 A pattern is reported only where its figures are clearly over their thresholds. The rates are those
 of the last interval. The first scan has no interval: there the rates are those of the whole time.
-The docstring of each finder states what the pattern needs. docs/patterns.md explains
-the patterns, and ``format/patterns.py`` makes their sentences.
+The docstring of each finder states what the pattern needs. docs/patterns.md explains the patterns.
 """
 
 from __future__ import annotations
@@ -12,18 +11,23 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from locktop.collector.analysis import cpu_starvation, overtaken_writers, unsignalled_conditions
+from locktop.collector.analysis import (
+    cpu_starvation,
+    oversubscription,
+    overtaken_writers,
+    unsignalled_conditions,
+)
 from locktop.collector.analysis.contention_findings import (
     Convoy,
     FalseIdle,
     Finding,
     HighRate,
     LongHold,
-    Oversubscribed,
     Serialised,
     StarvedWriter,
     ThunderingHerd,
 )
+from locktop.collector.analysis.sampled_queues import QueueSamples
 from locktop.collector.model import (
     CONTENTION_KINDS,
     SIGNALLED_KINDS,
@@ -66,23 +70,24 @@ _LONG_HOLD_S = 0.1
 _LONG_HOLD_MAX_ON_CPU = 0.5  # share of the hold
 _FALSE_IDLE_S = 0.1
 _FALSE_IDLE_SIGNALS = 0.9  # share of the signals that living threads sent
-_OVERSUBSCRIBED = 2  # threads for each CPU
-_OVERSUBSCRIBED_WAITED = 0.5  # share of the last interval
 _HIGH_RATE = 1e6  # acquisitions per second
 _HIGH_RATE_CONTENDED = 0.001  # share of the acquisitions
 
 # The class looks a member up for longer than a dict takes.
-_IDLE, _RUNNING, _RUNNABLE = ThreadState.IDLE, ThreadState.RUNNING, ThreadState.RUNNABLE
+_IDLE = ThreadState.IDLE
 
 
 def find(
-    snapshot: Contents, may_have_slept: overtaken_writers.Slept = lambda tid, duration_s: False
+    snapshot: Contents,
+    may_have_slept: overtaken_writers.Slept = lambda tid, duration_s: False,
+    queues: QueueSamples | None = None,
 ) -> tuple[Finding, ...]:
     """Return the patterns of a snapshot, in the order of ``PatternName``.
 
     Args:
         snapshot: A snapshot or draft with classified waits (``Wait.idle``).
         may_have_slept: See overtaken_writers.
+        queues: The samples of a process without the library.
 
     Returns:
         No pattern if the process has ended, if its library is dormant, or if the scan came less
@@ -92,7 +97,12 @@ def find(
     if snapshot.ended or snapshot.level == "dormant" or index.period_s < _MIN_PERIOD_S:
         return ()
     if snapshot.is_sampled:  # nobody counts what the other finders go by
-        return tuple(overtaken_writers.find(index.contended, may_have_slept))
+        return (
+            *overtaken_writers.find(index.contended, may_have_slept),
+            *_find_long_holds(index),
+            *oversubscription.find(snapshot, index.contended),
+            *(queues.find(snapshot) if queues is not None else ()),
+        )
     return tuple(finding for finder in _FINDERS for finding in finder(index))
 
 
@@ -425,33 +435,6 @@ def _is_held_up(thread: Thread) -> bool:
     return wait is not None and not wait.idle and wait.duration_s >= _FALSE_IDLE_S
 
 
-def _find_oversubscribed(index: _ContentionIndex) -> Iterator[Oversubscribed]:
-    """More than 2 threads for each CPU of the process want a CPU, while threads wait for locks.
-    Each of these threads was on a CPU in the last interval and waited less than half of it. Threads
-    that have only just woken up do not count."""
-    cpus = index.snapshot.process.cpus
-    runnable = [thread for thread in index.snapshot.threads if _computes(thread)]
-    waiters = [thread for _, waiters in index.contended for thread in waiters]
-    if cpus and waiters and len(runnable) > cpus * _OVERSUBSCRIBED:
-        yield Oversubscribed(
-            lock=0,
-            tids=_tids(runnable),
-            runnable=len(runnable),
-            cpus=cpus,
-            cpus_used=sum(thread.cpu_share for thread in runnable),
-            waiters=len(waiters),
-        )
-
-
-def _computes(thread: Thread) -> bool:
-    """Return whether a thread wants a CPU now and has used a CPU in the last interval."""
-    return (
-        (thread.state is _RUNNING or thread.state is _RUNNABLE)
-        and thread.cpu_share > 0
-        and thread.wait_share + thread.idle_share < _OVERSUBSCRIBED_WAITED
-    )
-
-
 def _find_high_rates(index: _ContentionIndex) -> Iterator[HighRate]:
     """A lock is taken a million times a second, and less than 0.1 % of the acquisitions wait."""
     # There may be many locks; few locks reach this number.
@@ -481,7 +464,7 @@ _FINDERS: tuple[Callable[[_ContentionIndex], Iterator[Finding]], ...] = (
     _find_starved_writers,
     _find_long_holds,
     _find_false_idle,
-    _find_oversubscribed,
+    lambda index: oversubscription.find(index.snapshot, index.contended),
     lambda index: cpu_starvation.find(index.snapshot),
     _find_high_rates,
     lambda index: unsignalled_conditions.find(index.snapshot, index.idle),

@@ -262,6 +262,7 @@ class PatternName(StrEnum):
     FALSE_IDLE = "false_idle"  # idle threads, while their producer waits for a lock
     OVERSUBSCRIBED = "oversubscribed"  # more threads than CPUs
     CPU_STARVED = "cpu_starved"  # the lock is free, and the next thread has no CPU
+    CONTENDED = "contended"  # threads queue for a sampled lock in nearly all samples
     HIGH_RATE = "high_rate"  # acquired very often, without contention
     NO_SIGNAL = "no_signal"  # long waits for a condition that no signal has reached
 

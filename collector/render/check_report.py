@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from locktop.collector.analysis.deadlock_report import reports
-from locktop.collector.model import Frame, Snapshot
+from locktop.collector.model import Frame, Lock, Snapshot, Thread, Wait
 from locktop.collector.render.documents import deadlock_json
 from locktop.collector.render.documents.snapshot_codec import document as snapshot_document
 from locktop.collector.render.files import encoded
@@ -22,6 +22,7 @@ from locktop.collector.render.words import (
     verdict,
 )
 from locktop.collector.render.words import lock_order as order_format
+from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.collector.render.words.source_location import full_location
 from locktop.collector.render.words.units import counted, lasting
 from locktop.collector.render.words.wrap import wrapped
@@ -73,7 +74,7 @@ def lines(snapshot: Snapshot, potential: bool = False, width: int = _WIDTH) -> l
 
     With ``potential`` the potential deadlocks follow.
     """
-    lines = [_finding(snapshot, potential)]
+    lines, index = [_finding(snapshot, potential)], SnapshotIndex(snapshot)
     if of_child := child_waits.sentence(snapshot):
         lines += wrapped(f"  {of_child}", width)
     taken = list(unit_takers.lines(snapshot))
@@ -85,39 +86,60 @@ def lines(snapshot: Snapshot, potential: bool = False, width: int = _WIDTH) -> l
         lines += ["", *(part for line in hang.lines(snapshot) for part in wrapped(line, width))]
     elif not snapshot.deadlocks:
         if not (potential and lock_order.likely(snapshot)):  # else no verdict precedes them
-            lines += [part for line in _present_waits(snapshot) for part in wrapped(line, width)]
-        lines += [part for line in _unknown_waits(snapshot) for part in wrapped(line, width)]
+            lines += [part for line in _present_waits(index) for part in wrapped(line, width)]
+        lines += [part for line in _unknown_waits(index) for part in wrapped(line, width)]
     orders = list(lock_order.lines(snapshot)) if potential else []
     if orders:
         lines += ["", *(part for line in orders for part in wrapped(line, width))]
     return lines
 
 
-def _present_waits(snapshot: Snapshot) -> Iterator[str]:
-    """Yield a sentence for each lock that threads wait for, unless its waits follow by themselves.
+def _present_waits(index: SnapshotIndex) -> Iterator[str]:
+    """Yield a sentence for each lock that threads wait for.
 
-    The verdict counts the waiters alone.
+    The verdict counts the waiters alone. Long waits for a lock for which no thread is named follow
+    by themselves.
     """
-    listed = {wait.lock for wait in verdict.unknown_waits(snapshot)}
-    for sentence in present_waits.sentences(snapshot, listed):
+    listed = {wait.lock for wait in verdict.unknown_waits(index.snapshot)}
+    named = {id_ for id_ in listed if id_ in index.locks and index.holder_of(index.locks[id_])}
+    for sentence in present_waits.sentences(index.snapshot, listed - named):
         yield f"  {sentence}"
 
 
-def _unknown_waits(snapshot: Snapshot) -> Iterator[str]:
-    """Yield the long waits for locks whose holders are not known, each with its stack."""
-    locks = {lock.id: lock for lock in snapshot.locks}
+def _unknown_waits(index: SnapshotIndex) -> Iterator[str]:
+    """Yield the long waits for locks whose holders are not known, each stack once."""
+    snapshot = index.snapshot
     waiters = verdict.unknown_waiters(snapshot)
+    groups: dict[tuple[int, int], list[tuple[Thread, Wait]]] = {}
     for thread, wait in waiters[:_MAX_WAITS]:
-        duration = lasting(wait.duration_s, wait.is_lower_bound)
+        groups.setdefault((wait.lock, wait.stack), []).append((thread, wait))
+    for (_, stack), alike in groups.items():
         yield ""
-        lock = locks.get(wait.lock)
-        name = (lock.name if lock is not None else "") or str(wait.kind)
-        if held := readers.held_by(lock):
-            name += readers.purpose(wait)
-        yield f"  {thread.name} ({thread.tid}) waits for {name} for {duration}{held}"
-        yield from _stack(snapshot.stacks.get(wait.stack, ()))
+        yield from (_wait_line(index, thread, wait) for thread, wait in alike)
+        yield from _stack(snapshot.stacks.get(stack, ()))
+    for id_ in dict.fromkeys(id_ for id_, _ in groups):
+        yield from _holder_stack(index, index.locks.get(id_))
     if len(waiters) > _MAX_WAITS:
         yield from ("", f"  and {counted(len(waiters) - _MAX_WAITS, 'thread')} more")
+
+
+def _wait_line(index: SnapshotIndex, thread: Thread, wait: Wait) -> str:
+    duration, lock = lasting(wait.duration_s, wait.is_lower_bound), index.locks.get(wait.lock)
+    name = (lock.name if lock is not None else "") or str(wait.kind)
+    if held := readers.held_by(lock):
+        name += readers.purpose(wait)
+    return f"  {thread.name} ({thread.tid}) waits for {name} for {duration}{held}"
+
+
+def _holder_stack(index: SnapshotIndex, lock: Lock | None) -> Iterator[str]:
+    """Yield the stack of the thread that probably has a lock, if it is known."""
+    named = index.holder_of(lock) if lock is not None else None
+    now = named.now if named is not None else None
+    frames = index.stack(now.stack) if now is not None and not now.stack_age_s else ()
+    if lock is not None and named is not None and now is not None and frames:
+        who = f"{index.thread_name(now.tid)} ({now.tid})"
+        yield from ("", f"  {who}, which {named.adverb}has {lock.name}, is here now")
+        yield from _stack(frames)
 
 
 def _stack(frames: Sequence[Frame]) -> Iterator[str]:

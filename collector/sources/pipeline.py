@@ -416,8 +416,7 @@ class Scan(ABC):
         if self.resolve:
             self.await_resolver()
             holder_stacks = holders.stacks()
-        if holder_stacks:
-            self.draft.stacks = {**self.draft.stacks, **holder_stacks}
+        self.draft.stacks = {**self.draft.stacks, **holder_stacks}
         self.note(*holders.notes())
 
     def find_patterns(self) -> None:
@@ -429,7 +428,8 @@ class Scan(ABC):
         may_come = self.draft.names_left > 0 and not self.resolve and not self.has_ended
         if not self.is_stopped and not may_come:
             slept = partial(self.watched.hold_lengths.may_have_slept, read_at_s=self.read_at_s)
-            self.draft.patterns = patterns.described(contention_patterns.find(self.draft, slept))
+            findings = contention_patterns.find(self.draft, slept, self.watched.queues)
+            self.draft.patterns = patterns.described(findings)
 
     def add_recent_waits(self) -> None:
         """Fill in the waiting of the last minute."""

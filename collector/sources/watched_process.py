@@ -6,6 +6,7 @@ import socket
 from collections.abc import Collection
 
 from locktop.collector.analysis.recent_waits import RecentWaits
+from locktop.collector.analysis.sampled_queues import QueueSamples
 from locktop.collector.linux.process_info import ProcessFigures
 from locktop.collector.linux.target import find_process
 from locktop.collector.linux.threads import KernelThreads
@@ -47,6 +48,7 @@ class WatchedProcess:
         self.hurried = False  # do not wait for names any more
         self.followed_locks: Collection[int] | None = None  # ids; None: all
         self.hold_lengths = HoldLengths(self.tasks)
+        self.queues = QueueSamples()  # of a process without the library
         self.recent_lock_waits = RecentWaits()
         self.recent_thread_waits = RecentWaits()
         self.reads_names = True  # the user may stop the reading of names

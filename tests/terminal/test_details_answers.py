@@ -11,6 +11,7 @@ from contextlib import ExitStack
 
 import pytest
 from msgspec import Struct
+from support import requirements
 from support.pty_tool import PtyTool
 from support.pythons import PYTHON, need_semaphores
 from support.targets import TARGETS, Compiler, Target
@@ -109,10 +110,33 @@ ANSWERS = (
         ("contention_patterns", "longhold"),
         (
             "g_lock",
-            r"Long (hold|wait): .*holder.* in read",
+            r"Long hold: held for .* sleeps in read",
             "advice Make the call that sleeps before the lock is taken",
             r"held by holder .* at long_hold contention_patterns\.c:\d+",
             r"waiters ▸ 2: waiter:",
+        ),
+        is_prepared=False,
+    ),
+    Answer(
+        "convoy-bare",
+        ("contention_patterns", "convoy"),
+        (
+            "g_lock",
+            r"Contended: in \d+ of \d+ samples threads waited, up to \d at once",
+            "advice Take the lock less often, do less while it is held",
+            r"held by (marcher|not known)",
+            r"waiters ▸ \d: marcher:\d+ .* in convoy contention_patterns\.c:\d+",
+        ),
+        is_prepared=False,
+    ),
+    Answer(
+        "rust-bare",
+        ("rust_journal",),
+        (
+            "Rust Mutex<Journal>",
+            r"Contended: in \d+ of \d+ samples threads waited, up to \d at once",
+            "advice Take the lock less often, do less while it is held",
+            r"waiters ▸ \d: writer-\d.* in rust_journal::append rust_journal\.rs:\d+",
         ),
         is_prepared=False,
     ),
@@ -135,6 +159,8 @@ def command_of(answer: Answer, compiler: Compiler) -> list[str]:
     if name.endswith(".py"):
         need_semaphores(PYTHON)
         return [PYTHON, str(TARGETS / "incidents" / name)]
+    if name.startswith("rust_"):
+        requirements.command("rustc")
     return [str(compiler.program(name)), *arguments]
 
 

@@ -14,7 +14,7 @@ from locktop.collector.render.words.snapshot_index import (
 from locktop.tui.views.cells import duration, exact, lasting, percent, waited_text
 from locktop.tui.views.detail_parts import blank, heading, labelled, stack_of
 from locktop.tui.views.findings import thread_findings
-from locktop.tui.views.lock_details import still_wait
+from locktop.tui.views.lock_details import waiting_now
 from locktop.tui.views.styled_line import Line, Span, make_line
 from locktop.tui.views.thread_details import does_now, rule_line
 from locktop.tui.views.thread_list import contention_wait, row_time, states_word
@@ -75,7 +75,7 @@ def _figures(index: SnapshotIndex, group: ThreadGroup) -> Iterator[Line]:
     if group.acquisitions is not None:
         counts = f"{exact(group.acquisitions)}, contended {exact(group.contended)}"
         waiting = sum(map(is_stuck_waiting, threads))
-        more = f", {still_wait(waiting)}" if waiting else ""
+        more = f", {waiting_now(waiting)}" if waiting else ""
         yield labelled("acquired", counts, (more, "waiting"))
     yield labelled(
         "lately",

@@ -175,12 +175,16 @@ def figures(index: SnapshotIndex, lock: LockRow, ids: Container[int]) -> Iterato
     if lock.acquisitions is None:
         yield from _estimator(lock)
         return
-    share = percent(lock.contended / lock.acquisitions) if lock.acquisitions else "0%"
+    # The holder that threads wait for took the lock unnoticed.
+    counts = "none counted so far"
+    if lock.acquisitions or not lock.waiters:
+        share = percent(lock.contended / lock.acquisitions) if lock.acquisitions else "0%"
+        counts = f"{exact(lock.acquisitions)}, contended {exact(lock.contended)} ({share})"
     failed = f", trylock failed {exact(lock.trylock_failed)}" if lock.trylock_failed else ""
     yield labelled(
         "acquired",
-        f"{exact(lock.acquisitions)}, contended {exact(lock.contended)} ({share}){failed}",
-        (f", {still_wait(len(lock.waiters))}" if lock.waiters else "", "waiting"),
+        f"{counts}{failed}",
+        (f", {waiting_now(len(lock.waiters))}" if lock.waiters else "", "waiting"),
     )
     signalled = signal_word(lock.kind, lock.name)
     if signalled:
@@ -210,9 +214,9 @@ def figures(index: SnapshotIndex, lock: LockRow, ids: Container[int]) -> Iterato
     )
 
 
-def still_wait(count: int) -> str:
+def waiting_now(count: int) -> str:
     """How many threads wait now: their waits count as contended once they have ended."""
-    return f"{exact(count)} still wait{'s' * (count == 1)}"
+    return f"{exact(count)} wait{'s' * (count == 1)} now"
 
 
 def _hold_figures(

@@ -20,8 +20,10 @@ _MIN_FILE = 10
 _MIN_FUNCTION = 8
 #: The end of a lock's name that tells it from others of its class.
 _ADDRESS = re.compile(r" (?:at )?0x[0-9a-f]+$")
+#: A lock of a type that guards another type: "Rust Mutex<Journal>".
+_GUARD = re.compile(r"^(?:\w+ )?(\w+<(.+)>)$")
 #: A name made of a source location: the begin, the function, the line.
-_NAMED_BY_LOCATION = re.compile(r"^([\w: +']+ (?:made )?in )(.*?)(?: \([^()]*(:\d+)\))?$")
+_NAMED_BY_LOCATION = re.compile(r"^([\w: +'<>,&]+ (?:made )?in )(.*?)(?: \([^()]*(:\d+)\))?$")
 
 
 def middle(text: str, room: int) -> str:
@@ -95,6 +97,8 @@ def lock_name_in(name: str, room: int) -> str:
     else:
         head = _ADDRESS.sub("", name)
         shorter = [head, _plain_function(head)] if " " in head else [_plain_function(name)]
+        if guard := _GUARD.match(head):
+            shorter = [head, guard[1], guard[2]]  # the guarded type tells most
     return next((text for text in shorter if cell_len(text) <= room), end(shorter[-1], room))
 
 

@@ -24,6 +24,7 @@ _FLAGS_OF_PATTERNS = {
     PatternName.STARVED_WRITER: "STARVED",
     PatternName.CPU_STARVED: "CPU-STARVED",
     PatternName.CONVOY: "CONVOY",
+    PatternName.CONTENDED: "CONTENDED",
     PatternName.SERIALISED: "SERIALISED",
     PatternName.NO_SIGNAL: "NO SIGNAL",
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from enum import Enum, auto
 from functools import cached_property
+from typing import NamedTuple
 
 from locktop.collector.model import (
     ActivityState,
@@ -20,7 +21,7 @@ from locktop.collector.render.words.foreign_code import innermost_program_frame
 from locktop.collector.render.words.named_holder import Certainty
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.collector.render.words.source_location import shortest_location
-from locktop.tui.views.cells import held_text, lasting
+from locktop.tui.views.cells import duration, held_text, lasting
 from locktop.tui.views.headline_budget import MIN_NAME, Wording, fit_wording
 from locktop.tui.views.lock_list import holder_activity_span
 from locktop.tui.views.shorten import location_end, lock_name_in
@@ -33,9 +34,12 @@ RANK = {
     PatternName.CPU_STARVED: 2,
     PatternName.CONVOY: 3,
     PatternName.SERIALISED: 4,
+    PatternName.CONTENDED: 5,
 }
 #: For a wait that only one sample has met.
 _JUST_BEGUN = ", just begun"
+#: Seconds waited per second. With more, other waits for the lock came just before.
+_SOME_RATE = 0.05
 #: Cells of a name that leave it recognizable: with many words beside it, and with few.
 _SOME_NAME, _LITTLE_NAME = 24, 14
 #: Cells of a source location with many words beside it, and with few.
@@ -66,12 +70,20 @@ def wait_line(index: SnapshotIndex, lock: Lock, width: int) -> Line:
         lock: at least one thread waits for it.
         width: cells.
     """
-    name, waiters = _name_and_waiters(index, lock)
-    return fit_wording(name, _WaitWords(index, lock, waiters).wordings(), width)
+    subject = _subject(index, lock)
+    return fit_wording(subject.name, _WaitWords(index, lock, subject).wordings(), width)
 
 
-def _name_and_waiters(index: SnapshotIndex, lock: Lock) -> tuple[str, Sequence[Thread]]:
-    """The name and the waiters of a lock, or of its class where no holder of its locks is known.
+class _Subject(NamedTuple):
+    """The lock or the class of locks that threads wait for."""
+
+    name: str
+    waiters: Sequence[Thread]  # the longest wait first
+    wait_rate: float  # seconds waited per second in the last interval
+
+
+def _subject(index: SnapshotIndex, lock: Lock) -> _Subject:
+    """The lock, or its class where no holder of its locks is known.
 
     Programs with a condition for each thread would show one waiter of many otherwise.
     """
@@ -83,8 +95,8 @@ def _name_and_waiters(index: SnapshotIndex, lock: Lock) -> tuple[str, Sequence[T
         members = (member for member in whole.members if member.id in waited)
         if len(waited) > 1 and not any(member.holders for member in members):
             waiters.sort(key=_waited_s, reverse=True)
-            return f"{whole.name} x{len(waited)}", waiters
-    return index.lock_name(lock.id), index.waiters_of(lock.id)
+            return _Subject(f"{whole.name} x{len(waited)}", waiters, whole.rates.wait)
+    return _Subject(index.lock_name(lock.id), index.waiters_of(lock.id), lock.rates.wait)
 
 
 def _lock_of_wait(thread: Thread) -> int | None:
@@ -113,11 +125,12 @@ def _own_frame(index: SnapshotIndex, now: ThreadActivity | None) -> Frame | None
 class _WaitWords:
     """The words about the wait for a lock, in several lengths."""
 
-    def __init__(self, index: SnapshotIndex, lock: Lock, waiters: Sequence[Thread]) -> None:
+    def __init__(self, index: SnapshotIndex, lock: Lock, subject: _Subject) -> None:
         self._index = index
         self._lock = lock
-        self._longest: Thread = waiters[0]
-        self._count = len(waiters)
+        self._longest: Thread = subject.waiters[0]
+        self._count = len(subject.waiters)
+        self._wait_rate = subject.wait_rate
         self._behind = index.behind_waiters.get(lock.id, 0)
         self._named = named = index.holder_of(lock)
         is_exact = named is not None and named.certainty is Certainty.EXACT
@@ -180,9 +193,15 @@ class _WaitWords:
             else ""
         )
 
+    @property
+    def _lately(self) -> str:
+        """How much threads waited in the last interval, where each present wait is a new one."""
+        rate = self._wait_rate
+        return f", lately {duration(rate)} a second" if rate >= _SOME_RATE else _JUST_BEGUN
+
     def _full_wait(self) -> Spans:
         if not self._since:
-            return [_JUST_BEGUN]
+            return [self._lately]
         is_crowd = self._count > 1 or self._behind > 0
         if is_crowd:
             return [f", the longest {self._since}"]
@@ -201,7 +220,7 @@ class _WaitWords:
             return [(f": {count}{things} behind it", "waiting")]
         if not has_length:
             return [f": {self._who('wait')}"]
-        return [f": {self._who('wait')}" + (f" {self._since}" if self._since else _JUST_BEGUN)]
+        return [f": {self._who('wait')}" + (f" {self._since}" if self._since else self._lately)]
 
     def _pattern(self) -> Spans:
         """The pattern of the lock in which threads hardly go on."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from locktop.collector.analysis.contention_findings import (
+    Contended,
     Convoy,
     CpuStarved,
     FalseIdle,
@@ -19,6 +21,7 @@ from locktop.collector.analysis.contention_findings import (
     ThunderingHerd,
 )
 from locktop.collector.model import Pattern, PatternName
+from locktop.collector.render.words.source_location import short_location
 from locktop.collector.render.words.units import duration, lasting
 
 #: One sentence for each pattern: what to change in the program.
@@ -41,6 +44,8 @@ ADVICE = {
     " with a lock and without a CPU keeps all others waiting.",
     PatternName.CPU_STARVED: "Run fewer threads, or give the process more CPUs: the next thread may"
     " take the lock, and waits for a CPU.",
+    PatternName.CONTENDED: "Take the lock less often, do less while it is held, or split its data;"
+    " `locktop run` also measures its holds.",
     PatternName.HIGH_RATE: "Take the lock once for many steps, or give each thread its own part:"
     " no thread waits for the lock, but to take it so often costs time.",
     PatternName.NO_SIGNAL: "Find the thread that has to signal it, unless these threads wait for"
@@ -67,29 +72,7 @@ def described(findings: Iterable[Finding]) -> tuple[Pattern, ...]:
 
 def evidence(finding: Finding) -> str:
     """Return one sentence with the figures of a finding."""
-    match finding:
-        case Convoy():
-            return _convoy(finding)
-        case Serialised():
-            return _serialised_lock(finding)
-        case ThunderingHerd():
-            return _thundering_herd(finding)
-        case StarvedWriter():
-            return _starved_writer(finding)
-        case PerhapsStarved():
-            return _overtaken_writer(finding)
-        case LongHold():
-            return _long_hold(finding)
-        case FalseIdle():
-            return _false_idle(finding)
-        case Oversubscribed():
-            return _oversubscribed_cpus(finding)
-        case CpuStarved():
-            return _starved_of_cpus(finding)
-        case HighRate():
-            return _high_rate(finding)
-        case NoSignal():
-            return _no_signal(finding)
+    return _SENTENCES[type(finding)](finding)
 
 
 def _convoy(finding: Convoy) -> str:
@@ -171,6 +154,19 @@ def _starved_of_cpus(finding: CpuStarved) -> str:
     )
 
 
+def _queue(finding: Contended) -> str:
+    where = ""
+    if finding.location is not None:
+        where = (
+            f"; in {finding.location_scans} of {_count(finding.scans, 'scan')} its holder was at"
+            f" {short_location(finding.location)}"
+        )
+    return (
+        f"in {finding.waited} of {finding.samples} samples threads waited, up to"
+        f" {finding.at_once} at once{where}"
+    )
+
+
 def _high_rate(finding: HighRate) -> str:
     return (
         f"taken {_number(finding.acquisitions_per_s)} times a second, of which"
@@ -204,3 +200,19 @@ def _count(number: int, thing: str) -> str:
 def _verb(number: int, verb: str) -> str:
     """The form of ``verb`` that follows a number of subjects."""
     return f"{verb}s" if number == 1 else verb
+
+
+_SENTENCES: dict[type[Finding], Callable[[Any], str]] = {
+    Convoy: _convoy,
+    Serialised: _serialised_lock,
+    ThunderingHerd: _thundering_herd,
+    StarvedWriter: _starved_writer,
+    PerhapsStarved: _overtaken_writer,
+    LongHold: _long_hold,
+    FalseIdle: _false_idle,
+    Oversubscribed: _oversubscribed_cpus,
+    CpuStarved: _starved_of_cpus,
+    Contended: _queue,
+    HighRate: _high_rate,
+    NoSignal: _no_signal,
+}

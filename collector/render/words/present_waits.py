@@ -45,10 +45,8 @@ def sentence(index: SnapshotIndex, lock: Lock, waiters: Sequence[Thread]) -> str
     many = len(waiters) > 1
     who = f"{len(waiters)} threads wait" if many else f"{index.thread_name(waiters[0].tid)} waits"
     since = _since(index.snapshot, wait.duration_s, wait.is_lower_bound)
-    return (
-        f"{who} for {name_with_kind(lock.kind, lock.name)}"
-        f"{', the longest' if many else ''} for {since}; {_holder(index, lock)}"
-    )
+    length = f"{', the longest' if many else ''} for {since}" if wait.duration_s else ", just begun"
+    return f"{who} for {name_with_kind(lock.kind, lock.name)}{length}; {_holder(index, lock)}"
 
 
 def _root_locks(index: SnapshotIndex) -> list[int]:
@@ -71,18 +69,21 @@ def _holder(index: SnapshotIndex, lock: Lock) -> str:
     if named is None:
         return "its holder is not known"
     tid, names = named.tids[0], index.holders(named.tids, lock.id)
-    now = f"{_now(index, lock, tid)}{_location(index, named)}"
+    does, location = _now(index, lock, tid), _location(index, named)
+    also, which = (f", {word} {does}{location}" if does else location for word in ("and", "which"))
     if named.certainty is Certainty.PROBABLE:
-        return f"{probable_holder.phrase(lock, names, index.snapshot.sites)}{now}"
+        why = probable_holder.evidence(lock, index.snapshot.sites)
+        phrase = probable_holder.phrase(lock, names, index.snapshot.sites)
+        return f"{phrase}{also if why else which}"
     if named.certainty is Certainty.LIKELY:
-        return f"its holder is not known; {named.why}: {names}{now}"
+        return f"its holder is not known; {named.why}: {names}{which}"
     held = index.held(tid, lock.id)
     since = ""
     if held is not None and held.duration_s:
         since = f" for {lasting(held.duration_s, held.is_lower_bound)}"
     site = index.held_site(tid, lock.id)
     taken = f", taken at {site}" if site else ""
-    return f"{names} holds it{since}{taken}{now}"
+    return f"{names} holds it{since}{taken}{also}"
 
 
 def _location(index: SnapshotIndex, named: NamedHolder) -> str:
@@ -98,14 +99,14 @@ def _now(index: SnapshotIndex, lock: Lock, tid: int) -> str:
     thread = index.threads.get(tid)
     wait = thread.waiting_for if thread is not None else None
     if wait is not None:
-        return f", and waits for {index.lock_name(wait.lock)} now"
+        return f"waits for {index.lock_name(wait.lock)} now"
     now = lock.holder_activity
     if now is None or now.tid != tid:
         now = thread.now if thread is not None else None
     if now is not None and now.doing is ActivityState.BLOCKED and now.duration_s:
         duration = lasting(now.duration_s, now.is_lower_bound)
-        return f", and has been {activity.asleep_in(now)} for {duration}"
+        return f"has been {activity.asleep_in(now)} for {duration}"
     if now is not None and now.doing is ActivityState.ENDED:
-        return ", and ended without releasing it"
+        return "ended without releasing it"
     does = activity.doing(now, tid)
-    return f", and is {does} now" if does else ""
+    return f"is {does} now" if does else ""

@@ -213,6 +213,9 @@ def _answer(snapshot: Snapshot) -> str:
         whose = (
             "whose holder waits in another process" if are_known else "whose holder is not known"
         )
+        probable = {lock.id for lock in snapshot.locks if lock.holders_probable}
+        if probable.issuperset(wait.lock for wait in waits):
+            whose = "whose holder is only probable"
         if of_readers.issuperset(wait.lock for wait in waits):
             whose = "that readers hold, and the lock does not tell which"
         return (

@@ -12,7 +12,8 @@ from locktop.collector.analysis.wait_requests import build_graph
 from locktop.collector.linux import ptrace_access
 from locktop.collector.linux.process_info import iso
 from locktop.collector.linux.syscalls import SystemCall
-from locktop.collector.model import CONTENTION_KINDS, Deadlock, Draft, Kind, Thread
+from locktop.collector.model import CONTENTION_KINDS, Deadlock, Draft, Frame, Kind, Lock, Thread
+from locktop.collector.render.words.foreign_code import innermost_program_frame
 from locktop.collector.sources import deadlock_check, discover
 from locktop.collector.sources.pipeline import Scan
 from locktop.collector.sources.probe_set import StackBudgets
@@ -288,6 +289,21 @@ class SamplingScan(Scan):
         """Decide which waits are idle, also of those that are over, by their stacks."""
         self._session.met_stacks.annotate(self.draft, self.frames)
         super().classify_waits()
+
+    def probe_holders(self) -> None:
+        """Fill in what holders do, and count the queues for their locks."""
+        super().probe_holders()
+        locks, queues = self.draft.locks, self.watched.queues
+        locations = {lock.id: frame for lock in locks if (frame := self._holder_location(lock))}
+        queues.add(*self._session.estimator.take_queues(), locations)
+
+    def _holder_location(self, lock: Lock) -> Frame | None:
+        """Return where the code of the holder is at this scan; None if it is not known."""
+        now = lock.holder_activity
+        if now is None or not now.stack or now.stack_age_s:
+            return None
+        frame = innermost_program_frame(self.draft.stacks.get(now.stack, ()))
+        return frame if frame is not None and frame.function else None
 
     def wait_keys(self) -> WaitKeys:
         return merged_wait_keys(self.watched.followed_thread.sleeps, self._session.wait_keys())

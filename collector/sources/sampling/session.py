@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from locktop.collector.analysis.idle.classifier import Classifier
 from locktop.collector.analysis.idle.rules import Rules
+from locktop.collector.analysis.sampled_queues import QueueSamples
 from locktop.collector.errors import LocktopError
 from locktop.collector.linux import procfs
 from locktop.collector.linux.threads import NotedSleep, SleepBegin
@@ -64,6 +65,7 @@ class SamplingSession:
         self.program = executed_program(pid)
         self.resolver = Resolver(pid)
         self.sampler = Sampler(pid, target.own_pid)
+        watched.queues = QueueSamples()
         self.met_stacks = MetStacks()
         self.begins = SleepBegins(watched.tasks, self.sampler)
         self.estimator = WaitEstimator(self.begins.since)

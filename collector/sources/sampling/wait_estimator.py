@@ -15,6 +15,7 @@ from collections.abc import Callable, Container, Iterable, Mapping, Set
 
 from msgspec import Struct, field
 
+from locktop.collector.analysis.sampled_queues import QueueCounts
 from locktop.collector.model import Kind
 from locktop.collector.sources.sampling.nptl_objects import SyncObject
 from locktop.collector.sources.sampling.wait_objects import SampledWait
@@ -48,6 +49,13 @@ class EstimatedLock(Struct):
     #: Seconds by the owner's tid; 0: ended or unknown. A new dict replaces it when owners are
     #: merged.
     blame: dict[int, float] = field(default_factory=dict)
+    waiting: int = 0  # threads in the last sample
+    #: The number of the sample from which on threads wait; samples before are counted.
+    waited_from: int = 0
+    # Since the last call of take_queues():
+    waited: int = 0  # samples with a waiting thread, as far as counted
+    at_once: int = 0
+    waits: int = 0
 
 
 class _CountedWait(Struct):
@@ -75,11 +83,14 @@ class WaitEstimator:
         self._ongoing: dict[int, _CountedWait] = {}  # by tid, from the last sample
         self._waits: Mapping[int, SampledWait] = {}
         self._sampled_s = self._settled_at = 0.0
+        self._number = self._queues_taken = 0  # samples
+        self._queues: dict[int, EstimatedLock] = {}  # by id; awaited since take_queues()
         self.first_at = 0.0  # time of the first sample: its waits had begun before
 
     def add(self, now: float, waits: Mapping[int, SampledWait]) -> None:
         """Add a sample that was taken at ``now`` (time.monotonic())."""
         before, before_at = self._waits, self._sampled_s
+        self._number += 1
         self.first_at = self.first_at or now
         interval_s = now - before_at if before_at else 0.0
         for tid in [tid for tid, wait in before.items() if waits.get(tid) is not wait]:
@@ -93,6 +104,22 @@ class WaitEstimator:
         """The estimates of each lock, up to the last sample."""
         self._settle()
         return self._locks
+
+    def take_queues(self) -> tuple[int, Mapping[int, QueueCounts]]:
+        """Return the number of samples since the last call, and their counts by lock."""
+        samples, queues = self._number - self._queues_taken, self._queues
+        self._queues_taken = self._number
+        self._queues = {id_: lock for id_, lock in queues.items() if lock.waiting}
+        return samples, {id_: self._take_queue(lock) for id_, lock in queues.items()}
+
+    def _take_queue(self, lock: EstimatedLock) -> QueueCounts:
+        if lock.waiting:
+            lock.waited += self._number + 1 - lock.waited_from
+            lock.waited_from = self._number + 1
+        counts = QueueCounts(waited=lock.waited, at_once=lock.at_once, waits=lock.waits)
+        lock.waited = lock.waits = 0
+        lock.at_once = lock.waiting
+        return counts
 
     @property
     def wait_by_thread(self) -> Mapping[int, Mapping[Kind, float]]:
@@ -134,6 +161,10 @@ class WaitEstimator:
     def _leave(self, tid: int, after: SampledWait | None, interval_s: float) -> None:
         """A wait is over, or is classified otherwise from now on."""
         counted = self._ongoing.pop(tid)
+        lock = counted.lock
+        lock.waiting -= 1
+        if not lock.waiting:
+            lock.waited += self._number - lock.waited_from
         self._count_to(counted, self._sampled_s)
         if after is None or after.seq != counted.wait.seq:
             self._count(counted, interval_s / 2, interval_s * interval_s / 2)
@@ -142,6 +173,11 @@ class WaitEstimator:
         self, wait: SampledWait, before: SampledWait | None, before_at: float, interval_s: float
     ) -> None:
         lock = self._lock(wait)
+        if not lock.waiting:
+            lock.waited_from = self._number
+            self._queues[lock.id] = lock
+        lock.waiting += 1
+        lock.at_once = max(lock.at_once, lock.waiting)
         waited = self._by_thread.setdefault(wait.life, {})
         counted = self._ongoing[wait.tid] = _CountedWait(
             wait=wait, lock=lock, waited=waited, counted_to=self._sampled_s
@@ -150,6 +186,7 @@ class WaitEstimator:
             counted.counted_to = before_at or self._sampled_s
             return
         lock.met += 1
+        lock.waits += 1
         if interval_s:
             self._count(counted, interval_s / 2, interval_s * interval_s / 2)
 

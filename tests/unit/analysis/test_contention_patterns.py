@@ -196,7 +196,7 @@ SCENARIOS = {
 }
 
 
-@pytest.mark.parametrize("name", list(PatternName))
+@pytest.mark.parametrize("name", SCENARIOS)
 def test_each_scenario_shows_its_pattern(name: PatternName) -> None:
     made = SCENARIOS[name]()
     (found,) = patterns(made)
@@ -330,7 +330,7 @@ def test_a_near_miss_shows_no_pattern(
     assert patterns(change(SCENARIOS[name]())) == ()
 
 
-@pytest.mark.parametrize("name", list(PatternName))
+@pytest.mark.parametrize("name", SCENARIOS)
 def test_a_process_that_ended_has_no_pattern(name: PatternName) -> None:
     made = SCENARIOS[name]()
     assert patterns(replace(made, ended=True)) == ()
@@ -387,7 +387,7 @@ def all_of_them() -> Snapshot:
 def test_patterns_are_saved_and_read_back() -> None:
     made = all_of_them()
     whole = document(made)
-    assert [one["name"] for one in whole["patterns"]] == list(PatternName)
+    assert [one["name"] for one in whole["patterns"]] == list(SCENARIOS)
     read = parse(json.dumps(whole).encode(), "x")
     assert read.patterns == made.patterns
 

@@ -81,7 +81,7 @@ def test_a_figure_at_its_limit_shows_the_pattern(name: PatternName, change: Chan
     assert names(change(SCENARIOS[name]())) == [name]
 
 
-@pytest.mark.parametrize("name", list(PatternName))
+@pytest.mark.parametrize("name", SCENARIOS)
 def test_an_interval_of_100_ms_is_long_enough(name: PatternName) -> None:
     made = SCENARIOS[name]()
     of_counts = {PatternName.THUNDERING_HERD: 5000.0, PatternName.HIGH_RATE: 1e6}

@@ -47,8 +47,13 @@ def test_the_headline_gives_new_sampled_waits_a_lower_bound(width: int) -> None:
         for t in waiting
         if t.waiting_for
     }
-    many = replace(calm, threads=tuple(begun.get(t.tid, t) for t in calm.threads))
-    one = replace(calm, threads=(*list(begun.values())[:1],))
+    locks = tuple(replace(lock, rates=LockRates()) for lock in calm.locks)
+    many = replace(calm, threads=tuple(begun.get(t.tid, t) for t in calm.threads), locks=locks)
+    one = replace(calm, threads=(*list(begun.values())[:1],), locks=locks)
+    busy = replace(many, locks=calm.locks)
+    text = line_text(headline(SnapshotIndex(busy), width))
+    assert "just begun" not in text, "other waits came before"
+    assert ", lately " in text
     for snapshot in (many, one):
         text = line_text(headline(SnapshotIndex(snapshot), width))
         assert ", just begun" in text

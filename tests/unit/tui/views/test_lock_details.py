@@ -322,7 +322,7 @@ def present_hold(*, is_lower_bound: bool) -> str:
 def test_figures_say_which_waits_and_holds_still_last() -> None:
     text = present_hold(is_lower_bound=False)
     assert "acquired  2, contended 0 (0%)" in text
-    assert re.search(r"\(0%\)[^\n]*, 2 still wait\n", text)
+    assert re.search(r"\(0%\)[^\n]*, 2 wait now\n", text)
     assert re.search(r"waited .* 8\.00s at most, so far", text)
     assert re.search(r"held .* 8\.64s at most, so far  from 1 timed hold and the present one", text)
 
