@@ -150,11 +150,14 @@ def test_the_headline_names_semaphore_waits_if_no_thread_waits_for_a_lock() -> N
         )
         for i in range(2)
     ]
-    text = line_text(headline(SnapshotIndex(records.snapshot(tuple(waits), ())), 80))
-    assert text.strip() == (
-        "No thread waits for a mutex or rwlock; 2 wait on semaphores, the longest 48.0s."
+    index = SnapshotIndex(records.snapshot(tuple(waits), ()))
+    brief = " No wait for a mutex or rwlock; 2 on semaphores, up to 48.0s."
+    assert line_text(headline(index, 70)) == brief
+    assert line_text(headline(index, 80)) == f"{brief} a: all stacks"
+    assert line_text(headline(index, 120)) == (
+        " No thread waits for a mutex or rwlock; 2 wait on semaphores, the longest 48.0s."
+        " a: all stacks"
     )
-    assert len(text) <= 80
 
 
 def test_a_wide_headline_has_the_activity_of_the_holder() -> None:
