@@ -179,12 +179,13 @@ INCIDENTS = (
         "python-bare",
         _python(prepared=False),
         "submit_order",
-        ("a",),
+        ("enter",),
         (
             r"Lock in submit_order \(orders_service\.py:29\)",
-            r"Thread-1 \(char",
-            r"recvfrom\(3",
-            r"ask\S* ?\S*\.py:18",
+            r"Long wait: 4 threads wait, the longest >\S+; probably behind Thread-1 \(",
+            r"now in recvfrom\(3",
+            r"at ask_payment_provider orders_service\.py:18",
+            r"Make the call that sleeps before the lock is taken or after it is released",
         ),
     ),
     RemoteIncident(

@@ -34,7 +34,6 @@ RANK = {
     PatternName.CPU_STARVED: 2,
     PatternName.CONVOY: 3,
     PatternName.SERIALISED: 4,
-    PatternName.CONTENDED: 5,
 }
 #: For a wait that only one sample has met.
 _JUST_BEGUN = ", just begun"

@@ -310,8 +310,11 @@ class SnapshotIndex:
             waiters = [self.threads[tid] for tid in lock.waiters if tid in self.threads]
             waits = [thread.waiting_for for thread in waiters if thread.waiting_for is not None]
             noted = waits[0].holders if waits else ()
-            likely = likely_holder.find(self.snapshot, lock, self._only_awake)
-            peer = waiter_peers.find(self.snapshot.stacks, waits, self._only_peers)
+            likely = peer = None
+            # A large program has many locks without waiters.
+            if waits and not (lock.holders or noted):
+                likely = likely_holder.find(self.snapshot, lock, self._only_awake)
+                peer = waiter_peers.find(self.snapshot.stacks, waits, self._only_peers)
             self._named_holders[lock.id] = named_holder.name(lock, noted, likely, peer)
         return self._named_holders[lock.id]
 

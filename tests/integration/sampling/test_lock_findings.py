@@ -18,6 +18,7 @@ from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.collector.sources.attach import attach
 from locktop.collector.sources.base import Source
 from locktop.tui.views.class_details import class_details
+from locktop.tui.views.headline import headline
 from locktop.tui.views.lock_details import lock_details
 from locktop.tui.views.styled_line import Line, line_text, unfolded
 
@@ -115,6 +116,25 @@ def test_a_queue_for_a_lock_is_a_finding(start_unprepared: StartTarget, scenario
 
 def test_two_waits_for_one_long_hold_are_no_queue(start_unprepared: StartTarget) -> None:
     assert not findings_of(start_unprepared, "longhold")
+
+
+def test_the_headline_keeps_the_guarded_type_the_wait_and_the_line(
+    start_unprepared: StartTarget,
+) -> None:
+    requirements.command("rustc")
+    target = start_unprepared("rust_journal", "held")
+    target.expect("ready")
+    lines: list[str] = []
+    with closing(attach(target.pid)) as source:
+
+        def is_long() -> bool:
+            snapshot = paced_scan(source)
+            lines.append(line_text(headline(SnapshotIndex(snapshot), 80)))
+            return any(longest_wait_s(snapshot, lock) >= LONG_S for lock in snapshot.locks)
+
+        until(is_long, "a long wait")
+    expected = r" \S*Journal>?: 6 wait >\S+; probably held by flusher, in recvfrom at \S+:\d+"
+    assert re.fullmatch(expected, lines[-1]), lines[-1]
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,7 @@ NAMES = (
      "(dispatch.rs:163)", "tokio-runtime-w", "hyper::proto::h1::dispatch::poll_loop", "sendto"),
     ("alloc::sync::Arc<std::sync::Mutex<std::collections::HashMap<u64, Vec<u8>>>>", "actix-rt|s:0",
      "core::ops::function::FnOnce::call_once{{vtable.shim}}", "futex"),
+    ("Rust Mutex<Journal>", "flusher", "rust_journal::flush", "recvfrom"),
     ("Rust Mutex in app::main::{{closure}} (main.rs:7)", "pay-1", "app::main::{{closure}}", "read"),
     # Python
     ("Lock in submit_order (orders_service.py:29)", "Thread-1 (charge_order)",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rich.cells import cell_len
 
-from locktop.tui.views.shorten import fit_location, middle
+from locktop.tui.views.shorten import fit_location, lock_name_in, middle
 
 
 @pytest.mark.parametrize(
@@ -55,3 +55,18 @@ def test_a_location_keeps_its_line_in_any_room(room: int) -> None:
         text = fit_location(f"{function} directory/some_file.cc:12345", room)
         assert cell_len(text) == room
         assert text.rstrip().endswith(":12345")
+
+
+@pytest.mark.parametrize(
+    ("name", "room", "short"),
+    [
+        ("Rust Mutex<Journal>", 19, "Rust Mutex<Journal>"),
+        ("Rust Mutex<Journal>", 18, "Mutex<Journal>"),
+        ("Rust Mutex<Journal>", 13, "Journal"),
+        ("Rust RwLock<Vec<Entry>>", 14, "Vec<Entry>"),
+        ("Rust Mutex<u64> in append (journal.rs:5)", 30, "Rust Mutex<u64> in append:5"),
+        ("std::map<int, Session>::mu", 14, "std::map::mu"),  # the arguments guard nothing
+    ],
+)
+def test_the_guarded_type_of_a_lock_stays(name: str, room: int, short: str) -> None:
+    assert lock_name_in(name, room) == short
