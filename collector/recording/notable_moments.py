@@ -24,6 +24,8 @@ from locktop.collector.shm.slot_batch import SlotBatch
 LONG_WAIT_S = 1.0
 #: Long waits for one lock that overlap are one moment, but no longer than this.
 _EPISODE_NS = 60 * 1_000_000_000
+#: A wait that begins so soon after one overlaps it: threads renew a wait that has a time limit.
+_RENEWED_NS = 100_000_000
 #: Ring records and alerts wait so many scans for names: a name may make a wait idle.
 _PATIENCE = 10
 _MAX_WAITING, _MAX_LOCKS, _MAX_TEXT = 10_000, 10_000, 200
@@ -134,7 +136,7 @@ class NotableMoments:
         episode = self._episodes.get(lock)
         if (
             episode is not None
-            and began_ns <= episode.until_ns
+            and began_ns <= episode.until_ns + _RENEWED_NS
             and until_ns - episode.began_ns <= _EPISODE_NS
         ):
             episode.until_ns = max(episode.until_ns, until_ns)
@@ -200,7 +202,7 @@ def _overlapping(waits: Sequence[WaitRecord]) -> Iterator[list[WaitRecord]]:
     """Yield the waits in runs of waits that overlap. ``waits``: in the order of their begin."""
     run, until_ns = [waits[0]], waits[0].got_ns
     for wait in waits[1:]:
-        if wait.began_ns > until_ns:
+        if wait.began_ns > until_ns + _RENEWED_NS:
             yield run
             run = []
         run.append(wait)

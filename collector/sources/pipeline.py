@@ -20,6 +20,7 @@ from locktop.collector.analysis import (
     joins_under_locks,
     message_waits,
     probable_deadlocks,
+    waiter_peers,
 )
 from locktop.collector.analysis.hold_bounds import HoldKey
 from locktop.collector.analysis.recent_waits import RecentWaits
@@ -409,13 +410,13 @@ class Scan(ABC):
         holders, stacks = self.probes.holders, self.probes.native_stacks
         stacks.begin(self.stack_budgets.of_holders)
         holders.annotate(self.draft, self.resolve)
-        self.watched.followed_thread.also_queried = holders.in_python
+        peers = waiter_peers.to_query(self.draft)
+        self.watched.followed_thread.also_queried = holders.in_python | peers
         holder_stacks = holders.stacks()  # requests their names
         if self.resolve:
             self.await_resolver()
             holder_stacks = holders.stacks()
-        if holder_stacks:
-            self.draft.stacks = {**self.draft.stacks, **holder_stacks}
+        self.draft.stacks = {**self.draft.stacks, **holder_stacks}
         self.note(*holders.notes())
 
     def find_patterns(self) -> None:
@@ -426,9 +427,8 @@ class Scan(ABC):
         """
         may_come = self.draft.names_left > 0 and not self.resolve and not self.has_ended
         if not self.is_stopped and not may_come:
-            lengths = self.watched.hold_lengths
-            may_have_slept = partial(lengths.may_have_slept, read_at_s=self.read_at_s)
-            findings = contention_patterns.find(self.draft, may_have_slept, self.watched.queues)
+            slept = partial(self.watched.hold_lengths.may_have_slept, read_at_s=self.read_at_s)
+            findings = contention_patterns.find(self.draft, slept, self.watched.queues)
             self.draft.patterns = patterns.described(findings)
 
     def add_recent_waits(self) -> None:

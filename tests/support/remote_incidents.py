@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import subprocess
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
@@ -39,6 +40,8 @@ class RemoteIncident(Struct, frozen=True):
     #: Regular expressions of the last screen with single blanks: lock, holder, what the holder
     #: does, file and line, and what to do.
     answer: tuple[str, ...]
+    #: The same of the screen without a key, where the last one is about something else.
+    before: tuple[str, ...] = ()
     #: A refusal on a busy machine that says to try again; then the user presses the last key again.
     refusal: str = ""
     #: Whether it needs a package that is too large for CI.
@@ -101,10 +104,10 @@ def _db_bench(host: Host) -> Iterator[list[str]]:
 
 
 @contextlib.contextmanager
-def _mariadb(host: Host) -> Iterator[list[str]]:
+def _mariadb(host: Host, level: str | None) -> Iterator[list[str]]:
     """Updates behind FLUSH TABLES WITH READ LOCK of a client that sends nothing more."""
     server = servers.MariaDB(host.directory, requirements.command)
-    with servers.running(server.command, None, server.answers) as process:
+    with servers.running(server.command, level, server.answers) as process:
         server.ask("create database d; create table d.t (id int primary key, n int)")
         with contextlib.ExitStack() as clients:
             reader = clients.enter_context(server.session())
@@ -118,14 +121,30 @@ def _mariadb(host: Host) -> Iterator[list[str]]:
             yield ["-p", str(process.pid)]
 
 
+#: The client that has the lock of all tables sends nothing. So its connection is the only one of
+#: the server that does not wait.
+_MARIADB = (
+    r"signaller likely mariadbd:\d+, the only thread in handle_one_connection that does not wait",
+    r"likely behind mariadbd:\d+, in poll at vio_io_wait \[mariadbd\]",
+    r"; now in poll\(\d+ -> unix",
+    r"advice Look at mariadbd:\d+ first \(Enter\)",
+)
+
 INCIDENTS = (
     RemoteIncident(
         "db_bench",
         _db_bench,
         "AwaitState",
-        (),
+        ("enter",),
         # On a disk that syncs at once, the leader of the writers is seldom in the call itself.
-        (r"State x\d+: \d+ wait( \S+)?; only db_bench:\d+ does not wait, (in \w+|running)",),
+        (
+            r"cond in rocksdb::WriteThread::BlockingAwaitState",
+            r"Contended: (\d+ threads wait, the longest|1 thread waits) \S+,",
+            r",( together)? \S+ a second; likely behind db_bench:\d+, (running|in \w+)",
+            r"only thread [\w: ]*that does not wait; now (running|in \w+)",
+            r"at (rocksdb::[\w:]+ \[librocksdb|librocksdb\S+\+0x|db_bench\+0x)",
+            r"advice Look at db_bench:\d+ first \(Enter\): see what it does before it signals it",
+        ),
     ),
     RemoteIncident(
         "ab-ba-bare",
@@ -135,7 +154,8 @@ INCIDENTS = (
         (
             "deposit waits for g_savings, held by withdraw",
             "withdraw waits for g_checking, held by deposit",
-            r"transfer accounts_deadlock\.c:18",
+            r"deposit waits in transfer accounts_deadlock\.c:18 for mutex g_savings",
+            r"withdraw waits in transfer accounts_deadlock\.c:18 for mutex g_checking",
             # Either order is right; the thread that waits for the shorter time is asked to change.
             "Take mutex g_(savings, then mutex g_checking|checking, then mutex g_savings)"
             " in every thread",
@@ -146,7 +166,14 @@ INCIDENTS = (
         _python(prepared=True),
         "submit_order",
         ("enter",),
-        (r"Lock in submit_order", r"charge_order", r"recv", r"orders_service\.py:\d+"),
+        (
+            r"Lock in submit_order \(orders_service\.py:29\)",
+            r"Long hold: held for (at least )?\S+ m?s by Thread-1 \(charge_order\) \(\d+\)",
+            r"which sleeps in recvfrom\(3 -> unix socket \d+\) now; 4 threads wait for it",
+            r"held by Thread-1 \(charge_order\) .* at ask_payment_provider orders_service\.py:18",
+            r"in submit_order orders_service\.py:29",
+            r"advice Make the call that sleeps before the lock is taken or after it is released",
+        ),
     ),
     RemoteIncident(
         "python-bare",
@@ -166,7 +193,13 @@ INCIDENTS = (
         _target("contention_patterns", "convoy"),
         "CONVOY",
         (),
-        (r"g_lock", r"Convoy: \d+ threads wait", r"Take the lock less often and do more each time"),
+        # A convoy has no holder for most of the time: its waiters are on their way to a CPU.
+        (
+            r"g_lock mutex",
+            r"Convoy: \d+ threads wait; .* no thread held it in \d+ % of the wait; a hold takes",
+            r"in convoy contention_patterns\.c:\d+",
+            r"advice Take the lock less often and do more each time",
+        ),
     ),
     RemoteIncident(
         "starved-writer",
@@ -175,10 +208,11 @@ INCIDENTS = (
         (),
         (
             r"g_catalog",
-            r"query:\d+ \(\d+\) reads it",
-            r"read_price starved_update\.c:\d+",
+            r"held by query:\d+ \(\d+\) reads it for \S+, taken at read_price starved_update\.c:18",
+            r"starved_update\.c:18; now \w+",
             r"prices \S+, in update_prices starved_update\.c:\d+",
-            r"Make the lock prefer writers",
+            r"Starved writer: 1 writer waits",
+            r"advice Make the lock prefer writers",
         ),
     ),
     RemoteIncident(
@@ -186,20 +220,28 @@ INCIDENTS = (
         _stall_that_is_over,
         "Quiet now. 1 long wait",
         (),
-        (r"g_cache_lock", r"took it at \S+ long_wait_on_request\.c:\d+"),
+        (
+            r"g_cache_lock mutex",
+            r"Long wait, over: worker waited 2\.\d\ds for it, until \S+ ago",
+            r"behind long_wait_on_re, which took it at cache_reload long_wait_on_request\.c:46",
+            r"the longest hold of all took 2\.\d\ds",
+            r"advice Do less while it is held",
+        ),
     ),
     RemoteIncident(
         "mariadb",
-        _mariadb,
+        partial(_mariadb, level="contended"),
         "6 wait",
-        ("a",),
-        (
-            r"6 mariadbd waiting",
-            r"wait for cond in MDL_wait::timed_wait, 6 locks",
-            r"MDL_context::acquire_lock",
-            r"mysql_update",
-            r"poll\(\d+ -> unix",
-        ),
+        (),
+        (r"cond made in MDL_context::MDL_context", *_MARIADB),
+        is_big=True,
+    ),
+    RemoteIncident(
+        "mariadb-bare",
+        partial(_mariadb, level=None),
+        "6 wait",
+        (),
+        (r"cond in MDL_wait::timed_wait", r"Long wait: 6 threads wait", *_MARIADB),
         is_big=True,
     ),
     RemoteIncident(
@@ -208,10 +250,11 @@ INCIDENTS = (
         "g_index_lock",
         ("}", "enter"),
         (
-            r"indexer \(\d+\) for \S+, taken at rebuild_index hot_index_lock\.c:\d+",
-            r"now in read\(3 -> pipe",
-            r"read_index_page hot_index_lock\.c:\d+",
-            r"Make the call that sleeps before the lock is taken or after it is released",
+            r"g_index_lock mutex",
+            r"held by indexer \(\d+\) for \S+, taken at rebuild_index hot_index_lock\.c:22",
+            r"; now in read\(3 -> pipe:\[\d+\]\) .* at read_index_page hot_index_lock\.c:17",
+            r"in serve_request hot_index_lock\.c:31",
+            r"advice Make the call that sleeps before the lock is taken or after it is released",
         ),
     ),
     RemoteIncident(
@@ -223,6 +266,10 @@ INCIDENTS = (
             r"\+\d+ % \+\d+ to \+\d+ % \+\d+ % lock_rounds\.c: mutexes\[1\]: hold half as",
             r"replay [+-]\d+ % without a change",
         ),
+        before=(
+            r"lock_rounds\.c: mutexes\[1\] mutex",
+            r"held by group0-\d \(\d+\) for \S+, taken at take lock_rounds\.c:\d+; now \w+",
+        ),
         refusal="try again in a steady minute",
     ),
     RemoteIncident(
@@ -231,10 +278,11 @@ INCIDENTS = (
         "299 threads behind it",
         (),
         (
-            r"g_index_lock",
-            r"loader \(\d+\) for \S+, taken at load_index pool_behind_index\.c:44",
-            r"now in read\(3 -> pipe",
-            r"Make the call that sleeps before the lock is taken or after it is released",
+            r"g_index_lock mutex",
+            r"held by loader \(\d+\) for \S+, taken at load_index pool_behind_index\.c:44",
+            r"; now in read\(3 -> pipe:\[\d+\]\) .* at load_index pool_behind_index\.c:46",
+            r"291 more behind these, in find_in_index pool_behind_index\.c:60",
+            r"advice Make the call that sleeps before the lock is taken or after it is released",
         ),
     ),
 )

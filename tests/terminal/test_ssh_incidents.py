@@ -43,6 +43,7 @@ def test_two_keys_show_the_answer(
         remote = f"cd {tmp_path} && exec env LOCKTOP_CACHE=none {locktop} 2> errors"
         with PtyTool(server.command(remote), (80, 24)) as tool:
             tool.until(lambda text: incident.sign in one_line(text), incident.sign)
+            tool.until(partial(shows_all, incident.before), str(incident.before))
             for key in incident.keys:
                 before = tool.text
                 tool.press(BYTES.get(key, key))
@@ -55,7 +56,11 @@ def test_two_keys_show_the_answer(
 
 
 def is_answered(incident: RemoteIncident, text: str) -> bool:
-    return all(re.search(part, one_line(text)) for part in incident.answer)
+    return shows_all(incident.answer, text)
+
+
+def shows_all(parts: tuple[str, ...], text: str) -> bool:
+    return all(re.search(part, one_line(text)) for part in parts)
 
 
 def is_refused(incident: RemoteIncident, text: str) -> bool:

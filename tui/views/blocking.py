@@ -150,9 +150,10 @@ def _unknown_holder(index: SnapshotIndex, root: BlockingRoot) -> str:
     likely = index.threads.get(named.tids[0]) if named is not None else None
     if held := readers.phrase(lock):
         return f"held by {held}"
-    if likely is None:
+    if likely is None or named is None:
         return "its holder is not known"
-    return f"holder not known{likely_holder.phrase(likely, index.thread_name(likely.tid))}"
+    name = index.thread_name(likely.tid)
+    return f"holder not known{likely_holder.phrase(likely, name, named.why)}"
 
 
 def root_name(index: SnapshotIndex, root: BlockingRoot) -> str:

@@ -20,12 +20,14 @@ from locktop.collector.render.words.named_holder import Certainty, NamedHolder
 from locktop.collector.render.words.patterns import ADVICE
 from locktop.collector.render.words.snapshot_index import LONG_WAIT_S, SnapshotIndex
 from locktop.collector.render.words.verdict import long_hang
-from locktop.tui.views.cells import counted, held_text, lasting
+from locktop.tui.views.cells import counted, duration, held_text, lasting
 from locktop.tui.views.detail_parts import labelled, program_location, stack_of
 from locktop.tui.views.styled_line import Fold, Line, Span, make_line
 
 #: Seconds. A shorter hold or wait of a holder is over before anybody reads of it.
 _MIN_S = 0.1
+#: Seconds of waits a second: fewer short waits are no finding.
+_MIN_RATE = 0.1
 
 
 def lock_findings(index: SnapshotIndex, lock: Lock) -> Iterator[Line]:
@@ -139,13 +141,43 @@ def wait_findings(
             yield advice_line("Do less while it is held: I shows what runs inside.")
             return
     longest = waiters[0].waiting_for if waiters else None
-    if longest is not None and longest.duration_s >= LONG_WAIT_S:
-        since = lasting(longest.duration_s, longest.is_lower_bound)
-        who = f"{len(waiters)} threads wait, the longest" if len(waiters) > 1 else "1 thread waits"
-        yield make_line(
-            (f" Long wait{whose}: ", "waiting"), f"{who} {since}; ", *_behind_whom(index, lock)
-        )
-        yield advice_line(_advice(lock, named))
+    if longest is None:
+        return
+    is_exact = named is not None and named.certainty is Certainty.EXACT
+    rate = 0.0 if is_exact else _waited_a_second(index, waiters)
+    title = "Long wait" if longest.duration_s >= LONG_WAIT_S else "Contended"
+    if title == "Contended" and rate < _MIN_RATE:
+        return
+    yield make_line(
+        (f" {title}{whose}: ", "waiting"),
+        _who_waits(longest, len(waiters), rate),
+        *_behind_whom(index, lock),
+    )
+    is_lock = lock.kind is not Kind.COND
+    if title == "Contended" and named is None and is_lock:
+        yield advice_line("Take it less often, do less while it is held, or split its data.")
+    else:
+        yield advice_line(_advice(index, lock, named))
+
+
+def _who_waits(longest: Wait, count: int, rate: float) -> str:
+    """How many threads wait, since when, and how much a second.
+
+    A wait has no length yet where one scan alone has met it.
+    """
+    since = lasting(longest.duration_s, longest.is_lower_bound) if longest.duration_s else ""
+    who, length = "1 thread waits", f" {since}" if since else ""
+    if count > 1:
+        who, length = f"{count} threads wait", f", the longest {since}" if since else ""
+    often = f",{' together' * (count > 1)} {duration(rate)} a second" if rate >= _MIN_RATE else ""
+    return f"{who}{length}{often}; "
+
+
+def _waited_a_second(index: SnapshotIndex, waiters: Sequence[Thread]) -> float:
+    """The seconds of waits a second for the locks of these waiters."""
+    waits = (thread.waiting_for for thread in waiters)
+    locks = {wait.lock for wait in waits if wait is not None}
+    return sum(index.locks[id_].rates.wait or 0.0 for id_ in locks if id_ in index.locks)
 
 
 def _blocked_holder(
@@ -185,13 +217,17 @@ def _behind_whom(index: SnapshotIndex, lock: Lock) -> Iterator[Span | str]:
         yield top, "where"
 
 
-def _advice(lock: Lock, named: NamedHolder | None) -> str:
+def _advice(index: SnapshotIndex, lock: Lock, named: NamedHolder | None) -> str:
     """The advice about a long wait."""
+    does = "signals it" if lock.kind is Kind.COND else "has it"
+    if named is not None and named.certainty is Certainty.LIKELY:
+        name = index.holders(named.tids, lock.id)
+        until = "signals it" if lock.kind is Kind.COND else "releases it"
+        return f"Look at {name} first (Enter): see what it does before it {until}."
     if named is not None and _runs(named):
         return "Do less while it is held, or split its data."
     if named is not None and named.now is not None and named.now.call:
         return ADVICE[PatternName.LONG_HOLD]
-    does = "signals it" if lock.kind is Kind.COND else "has it"
     return f"Find the thread that {does}: a shows what each thread does."
 
 

@@ -47,7 +47,7 @@ def former_holder(
         yield make_line((f" {index.thread_name(tid)} probably holds ", "waiting"), name)
         return
     if certainty is Certainty.LIKELY:
-        only = f" is not known; only {index.thread_name(tid)} does not wait"
+        only = f" is not known; {index.thread_name(tid)} is {named.why}" if named else ""
         yield make_line((" The holder of ", "waiting"), name, (only, "waiting"))
         return
     spans: list[Span | str] = [

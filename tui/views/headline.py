@@ -13,6 +13,8 @@ from locktop.tui.views.wait_headline import RANK, wait_line
 
 #: Fewer seconds waited per second are not worth a headline.
 _CALM_WAIT = 0.001
+#: The key for a program that hangs without a wait for a lock.
+_STACKS = " a: all stacks"
 #: Fewer seconds of waits in the last minute are not worth a headline.
 _MIN_LATELY_S = 0.1
 #: The least cells of a lock's name, beside words that say less than the name.
@@ -185,18 +187,29 @@ def _calm_line(index: SnapshotIndex, width: int, past: PastAlerts) -> Line:
     if not index.snapshot.complete:
         text = " No wait for a lock is observed; one begun while the library was dormant is not."
         return cut(make_line((text, "dim")), width)
-    return _last_minute_line(index, width) or cut(make_line((_calm_text(index), "dim")), width)
+    return _last_minute_line(index, width) or cut(
+        make_line((_calm_text(index, width), "dim")), width
+    )
 
 
-def _calm_text(index: SnapshotIndex) -> str:
-    """The message that no thread waits for a lock. The owners of semaphores are not known."""
+def _calm_text(index: SnapshotIndex, width: int) -> str:
+    """The message that no thread waits for a lock, the longest that fits.
+
+    The owners of semaphores are not known. A thread may wait for a child or for the network: the
+    stacks of all threads show that.
+    """
     waits = (thread.waiting_for for thread in index.snapshot.threads if thread.alive)
     on_semaphores = [w.duration_s for w in waits if w is not None and w.kind is Kind.SEM]
     if not on_semaphores:
-        return " No thread waits for a lock that is watched."
+        text = " No thread waits for a lock that is watched."
+        return text + _STACKS if len(text + _STACKS) <= width else text
     longest = duration(max(on_semaphores))
-    many = f"{len(on_semaphores)} wait" if len(on_semaphores) > 1 else "1 waits"
-    return f" No thread waits for a mutex or rwlock; {many} on semaphores, the longest {longest}."
+    count = len(on_semaphores)
+    wait = f"{count} wait" if count > 1 else "1 waits"
+    full = f" No thread waits for a mutex or rwlock; {wait} on semaphores, the longest {longest}."
+    brief = f" No wait for a mutex or rwlock; {count} on semaphores, up to {longest}."
+    tries = (full + _STACKS, brief + _STACKS, brief)
+    return next((text for text in tries if len(text) <= width), brief)
 
 
 def _last_minute_line(index: SnapshotIndex, width: int) -> Line:

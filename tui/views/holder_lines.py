@@ -9,7 +9,6 @@ from locktop.collector.model import CONTENTION_KINDS, Kind, Lock, ThreadActivity
 from locktop.collector.render.words import (
     activity,
     elsewhere,
-    likely_holder,
     probable_holder,
     readers,
     unit_takers,
@@ -95,7 +94,7 @@ def unproven_holder(index: SnapshotIndex, lock: Lock, named: NamedHolder) -> Ite
     yield named.adverb
     yield index.holders(named.tids, lock.id), "holder"
     if named.certainty is Certainty.LIKELY:
-        yield f", {likely_holder.WHY}"
+        yield f", {named.why}"
     elif why := probable_holder.evidence(lock, index.snapshot.sites):
         yield f", {why}"
     if now := activity.doing(named.now, named.tids[0]):

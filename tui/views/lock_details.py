@@ -45,6 +45,7 @@ from locktop.tui.views.findings import lock_findings
 from locktop.tui.views.histogram import histogram_lines
 from locktop.tui.views.holder_lines import MAX_INSIDE, holder_lines, most_common, remainder
 from locktop.tui.views.lock_list import LockRow, mean_hold
+from locktop.tui.views.past_wait import past_wait
 from locktop.tui.views.styled_line import Fold, Line, Span, make_line
 from locktop.tui.views.subject_graphs import LastMinutes, lock_graphs
 from locktop.tui.views.wait_matrix import wait_matrix
@@ -78,7 +79,7 @@ def lock_details(
         (f"  at {lock.address:#x}", "dim"),
         ("  destroyed" if lock.destroyed else "", "waiting"),
     )
-    yield from lock_findings(index, lock)
+    yield from list(lock_findings(index, lock)) or past_wait(index, lock)
     yield from holder_lines(index, lock)
     yield from _waiters(index, lock)
     yield from lock_graphs(minutes, {lock.id})

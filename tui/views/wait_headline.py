@@ -154,6 +154,10 @@ class _WaitWords:
         wait = self._wait(has_length=False)
         yield Wording((" ",), (*wait, *holder, *call), _LITTLE_NAME)
         yield Wording((" ",), (*wait, *short, *call), MIN_NAME)
+        if not self._holders:
+            length = self._wait(has_length=True)
+            yield Wording((" ",), (*length, *short), MIN_NAME)
+            yield Wording((" ",), (*wait, *short), MIN_NAME)
         # Without the holder, what it does would read as what the waiter does.
         call = call if self._holders else []
         yield Wording((" ",), (*self._count_for_holder(), *call), MIN_NAME)
@@ -252,6 +256,8 @@ class _WaitWords:
             return [f"; {probable_holder.PROBABLY} ", (self._probable, "holder")]
         if self._named is None:
             return []
+        if self._named.function:
+            return ["; likely ", (self._names, "holder")]
         return ["; only ", (self._names, "holder"), " does not wait"]
 
     def _likely_activity(self, room: _Room) -> Spans:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from locktop.collector.model import Contents, Lock, Thread
+from locktop.collector.model import Contents, Lock, Thread, ThreadActivity
 from locktop.collector.model.kinds import HELD_KINDS
 from locktop.collector.render.words import activity
 
@@ -30,12 +30,10 @@ def find_only_awake(snapshot: Contents) -> Thread | None:
     """Return the only living thread that is not known to wait for anything; None without one.
 
     There is none if a thread of another process may hold a lock. And a thread that waits behind a
-    known holder may have another lock as well.
+    known holder may have another lock as well. A thread in a futex call began a wait after the scan
+    read the threads.
     """
-    if snapshot.threads_elsewhere:
-        return None
-    waits = [thread.waiting_for for thread in snapshot.threads if thread.alive]
-    if any(wait is not None and not wait.idle and (wait.holders or wait.pshared) for wait in waits):
+    if others_may_hold(snapshot):
         return None
     unobserved = set(snapshot.unobserved_waiters)
     awake = [
@@ -43,10 +41,24 @@ def find_only_awake(snapshot: Contents) -> Thread | None:
         for thread in snapshot.threads
         if thread.alive and thread.waiting_for is None and thread.tid not in unobserved
     ]
-    return awake[0] if len(awake) == 1 else None
+    if len(awake) != 1 or _waits_by_now(awake[0].now):
+        return None
+    return awake[0]
 
 
-def phrase(thread: Thread, name: str) -> str:
+def others_may_hold(snapshot: Contents) -> bool:
+    """Return whether another process, or a thread behind a known holder, may hold a lock."""
+    waits = [thread.waiting_for for thread in snapshot.threads if thread.alive]
+    return bool(snapshot.threads_elsewhere) or any(
+        wait is not None and not wait.idle and (wait.holders or wait.pshared) for wait in waits
+    )
+
+
+def _waits_by_now(now: ThreadActivity | None) -> bool:
+    return now is not None and now.call.startswith("futex")
+
+
+def phrase(thread: Thread, name: str, why: str = WHY) -> str:
     """Return what follows on "holder not known": the thread of find(), and what it does."""
     now = activity.doing(thread.now, thread.tid)
-    return f"; {WHY}: {name}{', ' * bool(now)}{now}"
+    return f"; {why}: {name}{', ' * bool(now)}{now}"

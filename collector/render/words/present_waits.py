@@ -6,7 +6,7 @@ from collections.abc import Container, Iterator, Sequence
 
 from locktop.collector.analysis.deadlock_report import moment_before
 from locktop.collector.model import ActivityState, Lock, Snapshot, Thread
-from locktop.collector.render.words import activity, likely_holder, probable_holder
+from locktop.collector.render.words import activity, probable_holder
 from locktop.collector.render.words.foreign_code import innermost_program_frame
 from locktop.collector.render.words.lock_kind import name_with_kind
 from locktop.collector.render.words.named_holder import Certainty, NamedHolder
@@ -76,7 +76,7 @@ def _holder(index: SnapshotIndex, lock: Lock) -> str:
         phrase = probable_holder.phrase(lock, names, index.snapshot.sites)
         return f"{phrase}{also if why else which}"
     if named.certainty is Certainty.LIKELY:
-        return f"its holder is not known; {likely_holder.WHY}: {names}{which}"
+        return f"its holder is not known; {named.why}: {names}{which}"
     held = index.held(tid, lock.id)
     since = ""
     if held is not None and held.duration_s:

@@ -15,6 +15,7 @@ from locktop.collector.analysis import (
     lock_classes,
     semaphore_ownership,
     thread_groups,
+    waiter_peers,
 )
 from locktop.collector.model import (
     Blame,
@@ -308,22 +309,25 @@ class SnapshotIndex:
     def holder_of(self, lock: Lock) -> NamedHolder | None:
         """The threads that are named as the holders of a lock; None without any."""
         if lock.id not in self._named_holders:
-            waits = [
-                thread.waiting_for for thread in map(self.threads.get, lock.waiters[:1]) if thread
-            ]
-            noted = waits[0].holders if waits and waits[0] is not None else ()
+            waiters = [self.threads[tid] for tid in lock.waiters if tid in self.threads]
+            waits = [thread.waiting_for for thread in waiters if thread.waiting_for is not None]
+            noted = waits[0].holders if waits else ()
+            likely = peer = None
             # A large program has many locks without waiters.
-            likely = (
-                likely_holder.find(self.snapshot, lock, self._only_awake)
-                if lock.waiters and not (lock.holders or noted)
-                else None
-            )
-            self._named_holders[lock.id] = named_holder.name(lock, noted, likely)
+            if waits and not (lock.holders or noted):
+                likely = likely_holder.find(self.snapshot, lock, self._only_awake)
+                peer = waiter_peers.find(self.snapshot.stacks, waits, self._only_peers)
+            self._named_holders[lock.id] = named_holder.name(lock, noted, likely, peer)
         return self._named_holders[lock.id]
 
     @cached_property
     def _only_awake(self) -> Thread | None:
         return likely_holder.find_only_awake(self.snapshot)
+
+    @cached_property
+    def _only_peers(self) -> waiter_peers.Peers:
+        may_be_others = likely_holder.others_may_hold(self.snapshot)
+        return {} if may_be_others else waiter_peers.only_peers(self.snapshot)
 
     def held(self, tid: int, lock_id: int) -> Held | None:
         """How the thread holds the lock, None where that is not known."""

@@ -137,26 +137,31 @@ class FollowedThread:
         sleeps: dict[int, tuple[int, int]] = {}
         woken: list[int] = []
         left_s = _DESCRIBE_BUDGET_S
-        for tid, now in queried.items():
-            if now.doing is not ActivityState.BLOCKED:
-                continue
-            call, (_, _, runs) = sleep = self._probe.sleep(tid)
-            kernel_tid = self._tasks.kernel_tid(tid)
-            still_sleeps = partial(self._tasks.still_sleeps, tid)
-            stack = 0
-            if call.pc:  # else locktop may not see the call
-                stack = stacks.stack_id(kernel_tid, sleep, asleep=(call, still_sleeps))
+        blocked = {tid: now for tid, now in queried.items() if now.doing is ActivityState.BLOCKED}
+        # All stacks before any text: the text of one call may take the time of all stacks.
+        stack_ids = {tid: self._sleep_stack(tid, stacks) for tid in blocked}
+        for tid, now in blocked.items():
             if left_s > 0:
                 began = time.monotonic()
                 now = self._probe.describe(now)
                 left_s -= time.monotonic() - began
-            if (stack and stacks.was_stopped(kernel_tid)) or still_sleeps():
+            kernel_tid, stack = self._tasks.kernel_tid(tid), stack_ids[tid]
+            if (stack and stacks.was_stopped(kernel_tid)) or self._tasks.still_sleeps(tid):
                 activities[tid] = replace(now, stack=stack)
                 sleeps[tid] = self._probe.sleep_key(tid)
-            elif runs:
+            elif self._probe.sleep(tid)[1][2]:
                 woken.append(tid)
         self.sleeps = sleeps
         return activities | self._woken_activities(woken)
+
+    def _sleep_stack(self, tid: int, stacks: NativeStacks) -> int:
+        """Return the id of the stack of a thread that the query found asleep; 0 unknown."""
+        call, _ = sleep = self._probe.sleep(tid)
+        if not call.pc:  # locktop may not see the call
+            return 0
+        still_sleeps = partial(self._tasks.still_sleeps, tid)
+        kernel_tid = self._tasks.kernel_tid(tid)
+        return stacks.stack_id(kernel_tid, sleep, asleep=(call, still_sleeps))
 
     def _woken_activities(self, tids: Collection[int]) -> dict[int, ThreadActivity]:
         """Return the activity of threads that ran during the query: of the next sleep only the

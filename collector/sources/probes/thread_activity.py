@@ -33,6 +33,9 @@ class ThreadActivityProbe:
         #: By tid: its sleep, since when, and whether the sleep had begun before the first query.
         self._sleeps: dict[int, tuple[Sleep, float, bool]] = {}
         self._queried_before: frozenset[int] = frozenset()  # tids
+        #: By tid: its sleep, and the text of the call. The text of a socket takes milliseconds, and
+        #: stays the same: the call keeps its file, even if another thread closes it.
+        self._texts: dict[int, tuple[Sleep, str]] = {}
 
     def query(self, threads: Mapping[int, Thread | None]) -> dict[int, ThreadActivity]:
         """Return the activity of each thread by tid.
@@ -87,6 +90,7 @@ class ThreadActivityProbe:
                     is_lower_bound=is_lower_bound,
                 )
         self._queried_before = frozenset(wanted)
+        self._texts = {tid: text for tid, text in self._texts.items() if tid in self._sleeps}
         return activities
 
     def _sleep_begin(
@@ -133,4 +137,7 @@ class ThreadActivityProbe:
         """Return the activity with the text of its call, if the thread is blocked in one."""
         if now.doing is not ActivityState.BLOCKED or now.what:
             return now
-        return replace(now, what=syscall_format.describe(self._pid, self.sleep(now.tid)[0]))
+        sleep = self.sleep(now.tid)
+        if self._texts.get(now.tid, ((), ""))[0] != sleep:
+            self._texts[now.tid] = sleep, syscall_format.describe(self._pid, sleep[0])
+        return replace(now, what=self._texts[now.tid][1])

@@ -83,6 +83,21 @@ def test_overlapping_long_waits_for_a_lock_are_one_moment_for_a_minute() -> None
     assert sum(counts) == 2
 
 
+def test_a_wait_that_a_thread_renews_at_once_is_one_moment() -> None:
+    """A wait with a time limit of a second, in a loop, as a server waits for a table."""
+    moments = NotableMoments()
+    counts = []
+    for second in range(20):
+        now_ns = _NOW + second * 1_010_000_000
+        slots = replace(_slots((7, 1, 1.02, 1.001)), time_ns=now_ns)
+        counts.append(len(moments.find(_calm(), now_ns, slots)))
+    assert counts == [1] + [0] * 19
+    at_once = _slots((7, 1, 9.0, 2.0), (7, 1, 6.99, 2.0))
+    assert len(NotableMoments().find(_calm(), _NOW, at_once)) == 1
+    with_a_pause = _slots((7, 1, 9.0, 2.0), (7, 1, 6.0, 2.0))
+    assert len(NotableMoments().find(_calm(), _NOW, with_a_pause)) == 2
+
+
 def test_a_wait_that_ended_before_the_first_scan_is_a_moment_of_its_end() -> None:
     (found,) = NotableMoments().find(_calm(), _NOW, _slots((7, 1, 30.0, 2.5), (8, 1, 29.0, 0.9)))
     assert found.kind is NotableKind.WAIT

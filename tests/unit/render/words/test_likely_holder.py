@@ -8,7 +8,15 @@ import pytest
 from msgspec.structs import replace
 from unit.builders import blocking, records
 
-from locktop.collector.model import Kind, RootKind, Snapshot, ThreadElsewhere, ThreadState
+from locktop.collector.model import (
+    ActivityState,
+    Kind,
+    RootKind,
+    Snapshot,
+    ThreadActivity,
+    ThreadElsewhere,
+    ThreadState,
+)
 from locktop.collector.render.words import likely_holder
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.views.blocking import now_span
@@ -39,6 +47,16 @@ def with_thread(snapshot: Snapshot, state: ThreadState, **fields: object) -> Sna
     return replace(snapshot, threads=(*snapshot.threads, thread))
 
 
+def with_call(snapshot: Snapshot, call: str) -> Snapshot:
+    """The snapshot in which the only thread that did not wait is in a system call by now."""
+    now = ThreadActivity(blocking.HOLDER, ActivityState.BLOCKED, call=call)
+    threads = tuple(
+        replace(thread, now=now) if thread.tid == blocking.HOLDER else thread
+        for thread in snapshot.threads
+    )
+    return replace(snapshot, threads=threads)
+
+
 def test_the_only_thread_that_does_not_wait_is_likely() -> None:
     snapshot = blocking.writers(3)
     assert likely(snapshot) == blocking.HOLDER
@@ -54,6 +72,7 @@ def test_the_only_thread_that_does_not_wait_is_likely() -> None:
         lambda s: with_thread(s, ThreadState.IDLE),  # in poll(), perhaps with the lock
         lambda s: replace(s, threads=s.threads[1:]),
         lambda s: replace(s, unobserved_waiters=(blocking.HOLDER,)),
+        lambda s: with_call(s, "futex"),  # its wait began after the reading of the threads
         lambda s: replace(s, threads_elsewhere=(ThreadElsewhere(7, 7, "other"),)),
         with_pshared,
         lambda s: with_thread(
@@ -75,6 +94,7 @@ def test_a_near_miss_names_nobody(change: Callable[[Snapshot], Snapshot]) -> Non
     [
         lambda s: with_thread(s, ThreadState.RUNNING, alive=False),
         lambda s: with_thread(s, ThreadState.IDLE, waiting_for=records.wait(90, Kind.JOIN, 9.0)),
+        lambda s: with_call(s, "fdatasync"),
         lambda s: replace(with_mutexes(s), complete=False),
         lambda s: replace(with_mutexes(s), source="proc"),
     ],

@@ -9,12 +9,14 @@ from unit.builders import blocking, records, scenarios
 from locktop.collector.model import (
     ActivityState,
     Frame,
+    HolderEvidence,
     Kind,
     LockRates,
     Notable,
     NotableKind,
     Pattern,
     PatternName,
+    ProbableHolder,
     ThreadActivity,
     ThreadState,
     Wait,
@@ -148,11 +150,14 @@ def test_the_headline_names_semaphore_waits_if_no_thread_waits_for_a_lock() -> N
         )
         for i in range(2)
     ]
-    text = line_text(headline(SnapshotIndex(records.snapshot(tuple(waits), ())), 80))
-    assert text.strip() == (
-        "No thread waits for a mutex or rwlock; 2 wait on semaphores, the longest 48.0s."
+    index = SnapshotIndex(records.snapshot(tuple(waits), ()))
+    brief = " No wait for a mutex or rwlock; 2 on semaphores, up to 48.0s."
+    assert line_text(headline(index, 70)) == brief
+    assert line_text(headline(index, 80)) == f"{brief} a: all stacks"
+    assert line_text(headline(index, 120)) == (
+        " No thread waits for a mutex or rwlock; 2 wait on semaphores, the longest 48.0s."
+        " a: all stacks"
     )
-    assert len(text) <= 80
 
 
 def test_a_wide_headline_has_the_activity_of_the_holder() -> None:
@@ -302,3 +307,22 @@ def test_a_pool_that_waits_for_work_never_counts() -> None:
     )
     text = line_text(headline(SnapshotIndex(replace(made, threads=threads)), 80))
     assert text.startswith(" g_index_lock: 8 wait 12.0s; held by loader at journal_write:210")
+
+
+def test_readers_that_are_only_probable_are_named_at_80_columns() -> None:
+    readers = [records.thread(tid, "starved", ThreadState.IDLE) for tid in (32041, 32042, 32043)]
+    wait = records.wait(1, Kind.RWLOCK, 11.6)
+    writer = records.thread(32409, "starved", ThreadState.WAITING, waiting_for=wait)
+    probable = tuple(
+        ProbableHolder(tid=thread.tid, evidence=HolderEvidence.GUARD, site=0) for thread in readers
+    )
+    now = ThreadActivity(32041, ActivityState.BLOCKED, "clock_nanosleep", "clock_nanosleep(0.03 s)")
+    lock = records.lock(
+        1, "prices", Kind.RWLOCK, waiters=(32409,), readers=3, holders_probable=probable,
+        holder_activity=now,
+    )  # fmt: skip
+    snapshot = records.snapshot((*readers, writer), (lock,))
+    text = line_text(headline(SnapshotIndex(replace(snapshot, source="proc")), 80))
+    assert text == (
+        " prices: starved:32409 waits 11.6s; held by 3 readers, probably starved:32041 +2"
+    )
