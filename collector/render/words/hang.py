@@ -20,6 +20,7 @@ from locktop.collector.model import (
     Wait,
 )
 from locktop.collector.model.frames import innermost_own_frame
+from locktop.collector.render.words.lock_kind import name_with_kind
 from locktop.collector.render.words.source_location import (
     file_and_line,
     full_location,
@@ -215,7 +216,7 @@ def _lock_name(lock: Lock | None, kind: Kind) -> str:
     name = lock.name if lock is not None else ""
     if kind is Kind.FUTEX and name:
         return name
-    return name if name.startswith(kind) else f"{kind} {name}".rstrip()
+    return name_with_kind(kind, name).rstrip()
 
 
 def _changed_words(snapshot: Snapshot, thread: Thread) -> str:

@@ -8,7 +8,8 @@ from support.pages import page
 from unit.builders import hangs, scenarios
 
 from locktop.collector.analysis.alerts import AlertKind, Alerts
-from locktop.collector.model import BlockReason, Hang, Snapshot
+from locktop.collector.extensions.watch.alert_line import lock_name
+from locktop.collector.model import BlockReason, Hang, Kind, Snapshot
 from locktop.collector.render import check_report
 from locktop.collector.render.documents.snapshot_codec import document
 from locktop.collector.render.words import hang, verdict
@@ -91,6 +92,35 @@ def test_the_screen_says_so_within_its_width() -> None:
             map(line_text, overview_lines(index, (), Room(120, 30)))
         )
         assert "hang" in accessible.facts(index)["Deadlock"]
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 4), (60, 4), (40, 6), (80, 3)])
+def test_the_condition_of_a_possible_hang_is_never_cut(width: int, height: int) -> None:
+    lines = [line_text(line) for line in banner(SnapshotIndex(hanging(False)), height, width)]
+    text = " ".join(" ".join(lines).split())
+    assert "for 12.5 s, unless a handler of SIGTERM may wake a thread" in text
+    assert len(lines) <= height
+    assert all(len(line) <= width for line in lines)
+
+
+def test_a_lock_of_python_keeps_its_own_word() -> None:
+    """The C library calls a ``threading.Lock`` a semaphore."""
+    snapshot = hanging()
+    wait = snapshot.threads[0].waiting_for
+    assert wait is not None
+    name = "Lock in submit_order (orders_service.py:29)"
+    locks = tuple(
+        replace(lock, kind=Kind.SEM, name=name) if lock.id == wait.lock else lock
+        for lock in snapshot.locks
+    )
+    threads = tuple(
+        replace(thread, waiting_for=replace(wait, kind=Kind.SEM)) if not number else thread
+        for number, thread in enumerate(snapshot.threads)
+    )
+    snapshot = replace(snapshot, locks=locks, threads=threads)
+    assert f" for {name}" in verdict.line(snapshot)
+    assert "sem Lock" not in "\n".join(check_report.lines(snapshot))
+    assert lock_name(wait.lock, snapshot) == name
 
 
 def test_a_hang_is_one_alert() -> None:
