@@ -115,10 +115,11 @@ def _hang(index: SnapshotIndex, max_lines: int, width: int) -> tuple[Line, ...]:
         return ()
     word = "HANG" if hung.certain else "POSSIBLE HANG"
     unless = f", unless {hung.doubt}" if hung.doubt else ""
-    # The condition is never cut: without it the title would claim too much.
+    # The condition is never cut: without it the title would claim too much. It may have one line
+    # more than the banner, so that the groups stay.
     title = wrapped(f" !! {word}: {hang.whom(index.snapshot)}{unless}", width)
     groups = hang.groups(index.snapshot)
-    room = max(1, max_lines - len(title))
+    room = max(1, min(max_lines - 1, max_lines + 1 - len(title)))
     visible = groups if len(groups) <= room else groups[: room - 1]
     lines = [*title, *(f"    {hang.part(group)}" for group in visible)]
     if len(visible) < len(groups):

@@ -150,8 +150,9 @@ def lines(snapshot: Snapshot) -> Iterator[str]:
 
 
 def part(group: HungThreads) -> str:
-    """Return "4 for std::future in count_rows (pool.cc:20)"."""
-    return f"{group.who} for {group.what}{group.changed}{group.where}"
+    """Return "4 wait for std::future in count_rows (pool.cc:20)"."""
+    verb = "waits" if len(group.threads) == 1 else "wait"
+    return f"{group.who} {verb} for {group.what}{group.changed}{group.where}"
 
 
 def _describe(
