@@ -46,7 +46,8 @@ HANGS = [
     ),
     Hang(
         "rust_rwlock_read_again", 1, ("poller", "channel_updated", "syncer", "apply_block"),
-        ("HANG: all 3 threads", "poller waits for Rust RwLock", "syncer waits for Rust RwLock"), ("-O",),
+        ("HANG: all 3 threads", "poller waits for Rust RwLock", "syncer waits for Rust RwLock"),
+        ("-O",),
     ),
     Hang(
         "condition_waiter_killed", 3, ("pthread_cond_broadcast", "publish"),

@@ -34,8 +34,9 @@ class Pane:
         for pipe in self._pipes:
             os.mkfifo(pipe)
         commands, answers = self._pipes
-        self._commands = open(os.open(commands, os.O_RDWR), "w", buffering=1)
-        self._answers = open(os.open(answers, os.O_RDONLY | os.O_NONBLOCK), "rb", buffering=0)
+        # Neither waits for the child to open the other end.
+        self._commands = os.open(commands, os.O_RDWR)
+        self._answers = os.open(answers, os.O_RDONLY | os.O_NONBLOCK)
 
     def command(self, before: str = "") -> list[str]:
         """Return the command that the multiplexer runs; ``before``: a command that runs it."""
@@ -47,11 +48,11 @@ class Pane:
 
     def tell(self, command: str) -> dict[str, Any]:
         """Send a command; return the answer that comes after all output of the app."""
-        self._commands.write(f"{command}\n")
+        os.write(self._commands, f"{command}\n".encode())
         line = b""
         while not line.endswith(b"\n"):
             assert select.select([self._answers], [], [], LONG_ENOUGH_S)[0], "no answer"
-            part = self._answers.read(65536)
+            part = os.read(self._answers, 65536)
             assert part, line
             line += part
         assert line.startswith(b"{"), line.decode()
@@ -60,8 +61,8 @@ class Pane:
 
     def close(self) -> None:
         """Close the pipes."""
-        self._commands.close()
-        self._answers.close()
+        os.close(self._commands)
+        os.close(self._answers)
 
 
 @pytest.fixture

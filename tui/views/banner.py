@@ -115,8 +115,8 @@ def _hang(index: SnapshotIndex, max_lines: int, width: int) -> tuple[Line, ...]:
         return ()
     word = "HANG" if hung.certain else "POSSIBLE HANG"
     unless = f", unless {hung.doubt}" if hung.doubt else ""
-    # The condition is never cut: without it the title would claim too much. It may have one line
-    # more than the banner, so that the groups stay.
+    # The condition is never cut: without it the title would claim too much. Its second line is
+    # beyond the banner's lines, so that the groups stay.
     title = wrapped(f" !! {word}: {hang.whom(index.snapshot)}{unless}", width)
     groups = hang.groups(index.snapshot)
     room = max(1, min(max_lines - 1, max_lines + 1 - len(title)))
