@@ -121,10 +121,19 @@ def _hang(index: SnapshotIndex, max_lines: int, width: int) -> tuple[Line, ...]:
     groups = hang.groups(index.snapshot)
     room = max(1, min(max_lines - 1, max_lines + 1 - len(title)))
     visible = groups if len(groups) <= room else groups[: room - 1]
-    lines = [*title, *(f"    {hang.part(group)}" for group in visible)]
+    lines = [*title, *(_group_line(group, width) for group in visible)]
     if len(visible) < len(groups):
         lines.append(f"    and {counted(len(groups) - len(visible), 'more group')} of threads")
     return tuple(cut(make_line((line, "alert")), width) for line in lines)
+
+
+def _group_line(group: hang.HungThreads, width: int) -> str:
+    """Threads of a hang, and where they wait: the line of the source is never cut."""
+    text = f"    {hang.part(group)}"
+    if cell_len(text) <= width or group.frame is None or not group.where:
+        return text
+    start = f"    {hang.wait_words(group)}, at "
+    return start + location_end(group.frame, width - cell_len(start))
 
 
 def no_deadlock(index: SnapshotIndex) -> str:

@@ -151,8 +151,13 @@ def lines(snapshot: Snapshot) -> Iterator[str]:
 
 def part(group: HungThreads) -> str:
     """Return "4 wait for std::future in count_rows (pool.cc:20)"."""
+    return f"{wait_words(group)}{group.where}"
+
+
+def wait_words(group: HungThreads) -> str:
+    """Return the same without the source location: "4 wait for std::future"."""
     verb = "waits" if len(group.threads) == 1 else "wait"
-    return f"{group.who} {verb} for {group.what}{group.changed}{group.where}"
+    return f"{group.who} {verb} for {group.what}{group.changed}"
 
 
 def _describe(

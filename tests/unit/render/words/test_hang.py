@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 from support.pages import page
-from unit.builders import hangs, scenarios
+from unit.builders import hangs, records, scenarios
 
 from locktop.collector.analysis.alerts import AlertKind, Alerts
 from locktop.collector.extensions.watch.alert_line import lock_name
@@ -101,6 +101,18 @@ def test_the_condition_of_a_possible_hang_is_never_cut(width: int, height: int) 
     assert "for 12.5 s, unless a handler of SIGTERM may wake a thread" in text
     assert len(lines) <= height + 1
     assert all(len(line) <= width for line in lines)
+
+
+def test_the_line_of_the_source_is_never_cut() -> None:
+    snapshot = hangs.hung()
+    frame = records.frame("(anonymous namespace)::count_rows", "pool_waits_for_itself.cc", 62)
+    stacks = {stack: (frame,) for stack in snapshot.stacks}
+    lines = banner(SnapshotIndex(replace(snapshot, stacks=stacks)), 12, 60)
+    texts = [line_text(line) for line in lines]
+    assert any(
+        text.endswith("joiner waits for the end of pool-0, at count_rows:62") for text in texts
+    ), texts
+    assert all(len(text) <= 60 for text in texts)
 
 
 def test_a_lock_of_python_keeps_its_own_word() -> None:
