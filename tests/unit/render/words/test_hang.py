@@ -106,7 +106,7 @@ def test_the_condition_of_a_possible_hang_is_never_cut(width: int, height: int) 
 def test_the_line_of_the_source_is_never_cut() -> None:
     snapshot = hangs.hung()
     frame = records.frame("(anonymous namespace)::count_rows", "pool_waits_for_itself.cc", 62)
-    stacks = {stack: (frame,) for stack in snapshot.stacks}
+    stacks = dict.fromkeys(snapshot.stacks, (frame,))
     lines = banner(SnapshotIndex(replace(snapshot, stacks=stacks)), 12, 60)
     texts = [line_text(line) for line in lines]
     assert any(
