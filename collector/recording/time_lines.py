@@ -164,7 +164,8 @@ class TimeLineReader:
                 records = self._records(from_ns, to_ns)
                 samples = self._read_samples(chosen, step)
                 return self._line(from_ns, to_ns, newest, samples, records)
-            from_ns = max(from_ns, chosen[0])
+            if newest.is_sampled and len(chosen) < len(times):
+                from_ns = max(from_ns, chosen[0])  # a long wait may begin before all scans
             samples = self._read_samples(chosen, step)
             limit = 2 * self._max_records if max_records is None else max_records
             pairs, expected = counted_pairs(
