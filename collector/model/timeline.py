@@ -139,6 +139,7 @@ class TimeLine(Struct, frozen=True):
     holds: Mapping[int, LockHolds] = {}  # by id, of the locks with waits in contention
     #: Parts with too many or too many lost records: what all threads waited for each lock.
     counted: tuple[CountedSpan, ...] = ()
+    is_coarse: bool = False  # of few scans: another reading can tell more
 
 
 class Window(Struct, frozen=True, gc=False):

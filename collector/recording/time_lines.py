@@ -132,6 +132,7 @@ class TimeLineReader:
         to_ns: int,
         step: Callable[[float], None] = lambda part: None,
         max_records: int | None = None,
+        max_scans: int | None = None,
     ) -> TimeLine:
         """Return the time line of a span, which is cut at the oldest and the newest snapshot.
 
@@ -142,6 +143,8 @@ class TimeLineReader:
                 this function raises ends the reading.
             max_records: the most records of this reading, of a reader that takes counters; None:
                 twice those of the reader.
+            max_scans: the most scans of this reading, spread over the span. Of a sampled process
+                they are the newest ones, and the line is as short: only its scans have waits.
 
         Raises:
             TooManyRecordsError: the span is too long for so many records, and the reader takes no
@@ -155,11 +158,15 @@ class TimeLineReader:
             if from_ns >= to_ns:
                 raise LocktopError("there are no snapshots in this span of time")
             newest = self._scan(to_ns)
+            times = self._times_of(from_ns, to_ns)
+            chosen = _scans_to_read(times, newest.is_sampled, max_scans)
             if not self._takes_counters:
                 records = self._records(from_ns, to_ns)
-                samples = self._read_samples(from_ns, to_ns, newest.is_sampled, step)
+                samples = self._read_samples(chosen, step)
                 return self._line(from_ns, to_ns, newest, samples, records)
-            samples = self._read_samples(from_ns, to_ns, newest.is_sampled, step)
+            if newest.is_sampled and len(chosen) < len(times):
+                from_ns = max(from_ns, chosen[0])  # a long wait may begin before all scans
+            samples = self._read_samples(chosen, step)
             limit = 2 * self._max_records if max_records is None else max_records
             pairs, expected = counted_pairs(
                 self._moments, samples, limit, partial(self._lost_records, samples)
@@ -171,7 +178,7 @@ class TimeLineReader:
             if pairs:
                 lost = sum(self._lost_records(samples, *stretch) for stretch in stretches)
                 line = replace(apply_counters(line, pairs), lost_records=lost)
-            return line
+            return replace(line, is_coarse=max_scans is not None and max_scans < len(times))
 
     def _line(
         self,
@@ -304,18 +311,19 @@ class TimeLineReader:
         after = [sample for sample in samples if sample.time_ns >= to_ns] or samples[-1:]
         return max(0, after[0].lost_records - before[0].lost_records)
 
-    def _read_samples(
-        self, from_ns: int, to_ns: int, all_of_them: bool, step: Callable[[float], None]
-    ) -> list[ScanSample]:
+    def _times_of(self, from_ns: int, to_ns: int) -> Sequence[int]:
+        """Return the times of the scans of a span, and of those just before and after."""
         times = self._moments.times_ns()
-        chosen = times[max(0, bisect_right(times, from_ns) - 1) : bisect_left(times, to_ns) + 1]
-        if not all_of_them and len(chosen) > MAX_SCANS:
-            chosen = sorted({*_some(chosen, MAX_SCANS), *_beside_pauses(chosen)})
+        return times[max(0, bisect_right(times, from_ns) - 1) : bisect_left(times, to_ns) + 1]
+
+    def _read_samples(
+        self, chosen: Sequence[int], step: Callable[[float], None]
+    ) -> list[ScanSample]:
         for number, time_ns in enumerate(chosen):
             if time_ns not in self._samples:
                 self._samples[time_ns] = timeline_waits.sample(self._scan(time_ns), time_ns)
                 step(_SCANS_PART * number / len(chosen))
-        oldest = times[0]
+        oldest = self._moments.times_ns()[0]
         self._samples = {
             time_ns: sample for time_ns, sample in self._samples.items() if time_ns >= oldest
         }
@@ -338,6 +346,16 @@ def _beside(pairs: Sequence[Pair], from_ns: int, to_ns: int) -> list[tuple[int, 
     if at_ns < to_ns:
         stretches.append((at_ns, to_ns))
     return stretches
+
+
+def _scans_to_read(times: Sequence[int], is_sampled: bool, max_scans: int | None) -> Sequence[int]:
+    """Return the scans to read, of those at ``times``; see TimeLineReader.read."""
+    if is_sampled:
+        return times if max_scans is None else times[-max_scans:]
+    count = MAX_SCANS if max_scans is None else max_scans
+    if len(times) <= count:
+        return times
+    return sorted({*_some(times, count), *_beside_pauses(times)})
 
 
 def _beside_pauses(times: Sequence[int]) -> list[int]:

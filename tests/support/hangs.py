@@ -46,24 +46,25 @@ HANGS = [
     ),
     Hang(
         "rust_rwlock_read_again", 1, ("poller", "channel_updated", "syncer", "apply_block"),
-        ("HANG: all 3 threads", "poller for Rust RwLock", "syncer for Rust RwLock"), ("-O",),
+        ("HANG: all 3 threads", "poller waits for Rust RwLock", "syncer waits for Rust RwLock"),
+        ("-O",),
     ),
     Hang(
         "condition_waiter_killed", 3, ("pthread_cond_broadcast", "publish"),
         ("pthread_cond_broadcast in publish",), before_glibc=(2, 41),
     ),
     Hang(
-        "pool_waits_for_itself", 1, ("all 5 threads", "4 for std::future", "count_rows"),
-        ("HANG: all 5 threads", "4 for std::future"),
+        "pool_waits_for_itself", 1, ("all 5 threads", "4 wait for std::future", "count_rows"),
+        ("HANG: all 5 threads", "4 wait for std::future"),
     ),
     Hang(
         "stdout_lock_before_full_pipe", 3, ("stdout", "log_event", r"write\(1 -> pipe"),
         # Without debug information the C library's functions name the lock.
-        ("POSSIBLE HANG: all 6", "[234] for (stdout's FILE|libc's f)", r"write\(1 -> pipe"),
+        ("POSSIBLE HANG: all 6", "[234] wait for (stdout's FILE|libc's f)", r"write\(1 -> pipe"),
     ),
     Hang(
-        "atomic_without_notify", 1, ("3 for g_tickets", "take_ticket", "3 already"),
-        ("HANG: all 4 threads", "3 for g_tickets", "nobody woke it"),
+        "atomic_without_notify", 1, ("3 wait for g_tickets", "take_ticket", "3 already"),
+        ("HANG: all 4 threads", "3 wait for g_tickets", "nobody woke it"),
     ),
     Hang(
         "semaphore_units_leaked", 1, ("g_slots", "borrow_connection"),

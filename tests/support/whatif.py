@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from typing import Any
 
 import psutil
+import pytest
 
+from locktop.collector.extensions.whatif.model import WhatIfRefusal
 from support import tool
 from support.targets import Target
 
 #: A busy host may stop the replay from being like the recording. Then the command refuses.
 _TRIES = 20
+_OF_BUSY_HOSTS = {WhatIfRefusal.PHASES, WhatIfRefusal.REPLAY, WhatIfRefusal.STARVED}
+#: Runnable threads on each CPU from which such refusals are no surprise.
+_MAX_LOAD = 10
 #: So many short commands run while a program counts.
 _MEANWHILE = 20
 
 
 def answer(*arguments: str | int) -> dict[str, Any]:
-    """Return the document of the first answer of `locktop whatif` that is no refusal."""
+    """Return the document of the first answer of `locktop whatif` that is no refusal.
+
+    Where a far too busy host delays each wake, no replay is like the recording, however often the
+    command tries. Then the refusals are right, and there is no answer to compare: the test skips.
+    """
+    refusals = set()
     for _ in range(_TRIES):
         done = tool.run("whatif", *arguments, "--format", "json")
         assert done.returncode in (0, 3), done.stderr
@@ -26,6 +37,10 @@ def answer(*arguments: str | int) -> dict[str, Any]:
         assert bool(document["refusal"]) == (done.returncode == 3)
         if not document["refusal"]:
             return document
+        refusals.add(WhatIfRefusal(document["refusal"]))
+    load = os.getloadavg()[0] / len(os.sched_getaffinity(0))
+    if refusals <= _OF_BUSY_HOSTS and load > _MAX_LOAD:
+        pytest.skip(f"{load:.0f} runnable threads on each CPU: {', '.join(sorted(refusals))}")
     raise AssertionError(document)
 
 

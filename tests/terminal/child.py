@@ -8,17 +8,20 @@ snapshot with many callers. ``hostile`` publishes one with wide and combining ch
 publishes the last snapshot again. ``settle`` only waits. The child answers with a line of JSON as
 soon as the writer has all output of the command. The answer has the text that the screen is to
 show, and the number of collections of all garbage. After ``memory`` it also has the number of
-strips that exist. After the answer to ``stick`` the event loop is busy for ever.
+strips that exist. After ``mark`` a sign stands in the first cell, behind all output, and the answer
+has the sign. After the answer to ``stick`` the event loop is busy for ever.
 """
 
 from __future__ import annotations
 
 import asyncio
 import gc
+import itertools
 import json
 import os
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable
 from typing import IO
@@ -68,6 +71,14 @@ def answer_faults(
     answers.close()
 
 
+def mark(app: LocktopApp, sign: str) -> None:
+    """Write a sign behind all output. The app does not know of it, so it stays until ``^L``."""
+    while not app.meter.drained:
+        time.sleep(0.001)
+    assert sys.__stdout__ is not None
+    os.write(sys.__stdout__.fileno(), f"\x1b7\x1b[1;1H\x1b[0m{sign}\x1b8".encode())
+
+
 #: The time of the first snapshot, nanoseconds since 1970.
 BEGAN_NS = 1_800_000_000_000_000_000
 TICK_NS = 500_000_000
@@ -93,7 +104,7 @@ def main() -> None:
             pass
 
     def obey(loop: asyncio.AbstractEventLoop) -> None:
-        last = scenarios.many()
+        last, signs = scenarios.many(), itertools.cycle("@%")
         for line in commands:
             word, *rest = line.split()
             if rest:
@@ -111,6 +122,9 @@ def main() -> None:
             }
             if word == "memory":
                 answer["strips"] = sum(isinstance(one, Strip) for one in gc.get_objects())
+            if word == "mark":
+                answer["sign"] = next(signs)
+                mark(app, answer["sign"])
             if word == "stick":
                 asyncio.run_coroutine_threadsafe(stick(), loop)
                 stuck.wait()

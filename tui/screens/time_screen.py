@@ -16,6 +16,7 @@ from locktop.collector.model import Snapshot, TimeLine, Window
 from locktop.collector.recording.time_lines import TimeLineReader, TooManyRecordsError
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.time_view import TimeView
+from locktop.tui.views.styled_line import cut, make_line
 from locktop.tui.views.timeline import cell_count, position_line
 from locktop.tui.widgets.details import Details
 from locktop.tui.widgets.item_list import ItemList
@@ -23,13 +24,15 @@ from locktop.tui.widgets.lane_list import LaneList
 from locktop.tui.widgets.list_screen import ListScreen
 from locktop.tui.widgets.scroll_panel import ScrollPanel
 
-#: Records of the first reading, which comes while nothing is on the screen.
-_FIRST_RECORDS = 20_000
+#: Records and scans of the first reading, which comes while nothing is on the screen.
+_FIRST_RECORDS, _FIRST_SCANS = 5_000, 16
 #: Seconds between two drawings of the bar of a reading.
 BAR_S = 0.25
 #: After a reading there is no other one of new snapshots for this many times as long.
 _RARER = 9.0
 _ERROR_S = 15.0
+#: The text below the bar of the first reading.
+_FIRST = "A few scans make the first picture. Then come all scans, and single waits."
 #: Why a key changes nothing here.
 _WHOLE = "All that is kept is on the screen already."
 _FINEST = "A cell cannot be shorter."
@@ -132,8 +135,8 @@ class TimeScreen(ListScreen):
             self.start(self._read, "read")
         self.draw()
 
-    def _read_now(self, span: tuple[int, int], most: int | None) -> tuple[TimeLine, SnapshotIndex]:
-        line = self._reader.read(*span, self._step, most)
+    def _read_now(self, span: tuple[int, int], *limits: int) -> tuple[TimeLine, SnapshotIndex]:
+        line = self._reader.read(*span, self._step, *limits)
         return line, SnapshotIndex(line.snapshot)
 
     def _step(self, part: float) -> None:
@@ -147,6 +150,8 @@ class TimeScreen(ListScreen):
         line, view = self._line, self._view
         if line is None or line.from_ns > view.from_ns or view.to_ns > line.to_ns:
             return False
+        if line.is_coarse:
+            return False
         # There may be few enough records in a smaller span.
         return not line.counted or 2 * view.span_ns > self._read_for_ns
 
@@ -157,15 +162,16 @@ class TimeScreen(ListScreen):
             while True:
                 self.take_bounds()  # a memory forgets its oldest part
                 view = self._view
-                margin = view.span_ns // 2
+                visible, margin = (view.from_ns, view.to_ns), view.span_ns // 2
                 span = view.from_ns - margin, view.to_ns + margin
                 began, self._read_for_ns = self._now(), view.span_ns
-                # Counters come fast. Then records take their place, unless they are too many.
+                # Few scans and their counters come fast. Then all take their place, with records,
+                # unless these are too many.
                 try:
                     if not self._shows_span():
-                        await self._read_span(span, _FIRST_RECORDS)
+                        await self._read_span(visible, _FIRST_RECORDS, _FIRST_SCANS)
                     if self._line is None or self._line.counted or not self._is_covered():
-                        await self._read_span(span, None)
+                        await self._read_span(span)
                 except TooManyRecordsError as error:
                     # The margins make the span twice as long as the visible one.
                     view.shorten(min(error.span_ns, view.span_ns) // 2)
@@ -186,9 +192,9 @@ class TimeScreen(ListScreen):
         line, view = self._line, self._view
         return line is not None and line.from_ns < view.to_ns and view.from_ns < line.to_ns
 
-    async def _read_span(self, span: tuple[int, int], most: int | None) -> None:
-        """Read a span with at most so many records, and draw it."""
-        self._line, self._index = await asyncio.to_thread(self._read_now, span, most)
+    async def _read_span(self, span: tuple[int, int], *limits: int) -> None:
+        """Read a span with at most so many records and scans, and draw it."""
+        self._line, self._index = await asyncio.to_thread(self._read_now, span, *limits)
         self.draw()
 
     # Drawing
@@ -198,6 +204,9 @@ class TimeScreen(ListScreen):
         if not self.is_mounted or not self.size.width:
             return
         self._show_position()
+        if self._line is None:
+            text = cut(make_line((f" {_FIRST}", "label")), self.size.width)
+            self.headline_lines.show((text,))
         if self._line is None or self._index is None or self._is_behind(self._line):
             return
         self.draw_body(self._line, self._index, self.window)

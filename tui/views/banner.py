@@ -17,7 +17,7 @@ from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.collector.render.words.source_location import short_location, shortest_location
 from locktop.collector.render.words.verdict import long_hang
 from locktop.collector.render.words.wrap import wrapped
-from locktop.tui.views.cells import lasting
+from locktop.tui.views.cells import counted, lasting
 from locktop.tui.views.headline import headline, waiting_line
 from locktop.tui.views.past_alerts import NO_ALERTS, PastAlerts
 from locktop.tui.views.shorten import location_end, lock_name_in
@@ -115,14 +115,25 @@ def _hang(index: SnapshotIndex, max_lines: int, width: int) -> tuple[Line, ...]:
         return ()
     word = "HANG" if hung.certain else "POSSIBLE HANG"
     unless = f", unless {hung.doubt}" if hung.doubt else ""
-    title = f" !! {word}: {hang.whom(index.snapshot)}{unless} "
+    # The condition is never cut: without it the title would claim too much. Its second line is
+    # beyond the banner's lines, so that the groups stay.
+    title = wrapped(f" !! {word}: {hang.whom(index.snapshot)}{unless}", width)
     groups = hang.groups(index.snapshot)
-    room = max_lines - 1
+    room = max(1, min(max_lines - 1, max_lines + 1 - len(title)))
     visible = groups if len(groups) <= room else groups[: room - 1]
-    lines = [title, *(f"    {hang.part(group)}" for group in visible)]
+    lines = [*title, *(_group_line(group, width) for group in visible)]
     if len(visible) < len(groups):
-        lines.append(f"   and {len(groups) - len(visible)} groups of threads more")
+        lines.append(f"    and {counted(len(groups) - len(visible), 'more group')} of threads")
     return tuple(cut(make_line((line, "alert")), width) for line in lines)
+
+
+def _group_line(group: hang.HungThreads, width: int) -> str:
+    """Threads of a hang, and where they wait: the line of the source is never cut."""
+    text = f"    {hang.part(group)}"
+    if cell_len(text) <= width or group.frame is None or not group.where:
+        return text
+    start = f"    {hang.wait_words(group)}, at "
+    return start + location_end(group.frame, width - cell_len(start))
 
 
 def no_deadlock(index: SnapshotIndex) -> str:

@@ -106,17 +106,15 @@ def pressure_details(phases: Sequence[PressurePhase] | None) -> Iterator[Line]:
         phases: the oldest first; () until they are known; None: nothing is kept.
     """
     if phases is not None and not phases:
-        yield labelled("pressure", "-", ("  of the last minute: not measured yet", "dim"))
+        yield labelled("pressure", "-", ("  not measured yet", "dim"))
     elif phases:
-        shares = "  ".join(percent(phase.share) for phase in phases)
-        longest_s = max(phase.duration_s for phase in phases)
+        *earlier, last = phases
+        peak = max([phase.share for phase in earlier], default=None)
         yield labelled(
             "pressure",
-            shares,
-            (
-                f"  of all threads' time went into waits, one figure for each {longest_s:.0f}s",
-                "dim",
-            ),
+            f"waits took {percent(last.share).strip()}",
+            (f" of threads' time in the last {last.duration_s:.0f}s", "dim"),
+            f", up to {percent(peak).strip()} before" if peak is not None else "",
         )
 
 

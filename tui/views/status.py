@@ -48,10 +48,10 @@ class Pace(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The pace in as few characters as possible."""
-        if self.actual < self.target:
-            return f"{self.actual:g}/s, slow terminal"
-        return f"{self.target:g}/s"
+        """The pace, and why it is not what the user chose."""
+        rate = min(self.actual, self.target)
+        slow = ", slow terminal" if rate < self.target else ""
+        return f"{rate:g} update{'s' * (rate != 1)}/s{slow}"
 
 
 class _Part(Struct, frozen=True):
@@ -167,7 +167,7 @@ def _screen(snapshot: Snapshot, pace: Pace, width: int, alerts: int) -> list[_Pa
     if snapshot.notes:
         parts.append(_Part((f"{counted(len(snapshot.notes), 'note')} (key ?)  ", "waiting"), 8))
     is_slow = pace.actual < pace.target
-    return [*parts, _Part((f"{pace.text} ", "dim"), 5 if is_slow else 11)]
+    return [*parts, _Part((f"{pace.text} ", "dim"), 5 if is_slow else 16)]
 
 
 def state_flags(index: SnapshotIndex | None, paused: bool, position: Position | None) -> Line:

@@ -204,6 +204,8 @@ def losses(time_line: TimeLine) -> list[Span | str]:
     spans: list[Span | str] = []
     if time_line.is_sampled:
         spans += [(" estimates from samples ", "flag"), " "]
+    if time_line.is_coarse:
+        spans += [(" few scans yet ", "flag"), " "]
     if time_line.counted:
         spans += [(f" {COUNTED} sums, no single waits ", "flag"), " "]
     if time_line.lost_records:

@@ -9,6 +9,7 @@ from locktop.collector.analysis.alerts import Alert, AlertKind
 from locktop.collector.model import Lock, Snapshot, Thread
 from locktop.collector.model.frames import innermost_own_frame
 from locktop.collector.render.words import verdict
+from locktop.collector.render.words.lock_kind import name_with_kind
 from locktop.collector.render.words.source_location import full_location
 from locktop.collector.render.words.units import lasting
 from locktop.collector.sanitize import clean
@@ -38,7 +39,7 @@ def lock_name(lock: int, snapshot: Snapshot) -> str:
         return f"lock {lock}"
     lock_class = lock_classes.classes_by_lock(lock_classes.find(snapshot.locks)).get(lock)
     name = lock_classes.single_name(entry, lock_class)
-    return name if name.startswith(entry.kind) else f"{entry.kind} {name}"
+    return name_with_kind(entry.kind, name)
 
 
 def _thread(tid: int, threads: Mapping[int, Thread]) -> str:

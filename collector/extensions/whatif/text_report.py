@@ -99,11 +99,13 @@ def _pressure_and_notes(what_if: WhatIf, names: dict[int, str], width: int) -> I
 
 
 def _facts(what_if: WhatIf, names: dict[int, str]) -> Iterator[str]:
-    yield f"throughput   {what_if.rounds_per_s:,.0f} a second; {sentences.rounds(what_if, names)}"
+    unit = sentences.unit(what_if)
+    which = sentences.rounds(what_if, names).removeprefix(unit)
+    yield f"throughput   {what_if.rounds_per_s:,.0f} {unit} a second{which}"
     if what_if.parts and what_if.rounds_per_s:
         yield (
-            f"replay       {sentences.gain(what_if.replayed)} beside the recording without a"
-            f" change, in {units.counted(what_if.parts, 'part')} of the span"
+            f"replay       without a change {sentences.gain(what_if.replayed)} beside the"
+            f" recording, in {units.counted(what_if.parts, 'part')} of the span"
         )
     yield f"CPUs         {what_if.cpus_used:.2f} of {what_if.cpus} used"
     facts = [_level(what_if)]

@@ -20,6 +20,7 @@ from locktop.collector.model import (
     Wait,
 )
 from locktop.collector.model.frames import innermost_own_frame
+from locktop.collector.render.words.lock_kind import name_with_kind
 from locktop.collector.render.words.source_location import (
     file_and_line,
     full_location,
@@ -149,8 +150,14 @@ def lines(snapshot: Snapshot) -> Iterator[str]:
 
 
 def part(group: HungThreads) -> str:
-    """Return "4 for std::future in count_rows (pool.cc:20)"."""
-    return f"{group.who} for {group.what}{group.changed}{group.where}"
+    """Return "4 wait for std::future in count_rows (pool.cc:20)"."""
+    return f"{wait_words(group)}{group.where}"
+
+
+def wait_words(group: HungThreads) -> str:
+    """Return the same without the source location: "4 wait for std::future"."""
+    verb = "waits" if len(group.threads) == 1 else "wait"
+    return f"{group.who} {verb} for {group.what}{group.changed}"
 
 
 def _describe(
@@ -215,7 +222,7 @@ def _lock_name(lock: Lock | None, kind: Kind) -> str:
     name = lock.name if lock is not None else ""
     if kind is Kind.FUTEX and name:
         return name
-    return name if name.startswith(kind) else f"{kind} {name}".rstrip()
+    return name_with_kind(kind, name).rstrip()
 
 
 def _changed_words(snapshot: Snapshot, thread: Thread) -> str:

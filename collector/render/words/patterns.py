@@ -78,8 +78,9 @@ def evidence(finding: Finding) -> str:
 def _convoy(finding: Convoy) -> str:
     return (
         f"{finding.waiters} threads wait; {_percent(finding.contended)} of"
-        f" {_number(finding.acquisitions_per_s)} acquisitions a second had to; no thread held it in"
-        f" {_percent(finding.unheld)} of the wait; a hold takes {duration(finding.hold_s)}"
+        f" {_number(finding.acquisitions_per_s)} acquisitions a second had to wait, and no thread"
+        f" held it for {_percent(finding.unheld)} of that time; a hold takes"
+        f" {duration(finding.hold_s)}"
     )
 
 

@@ -92,7 +92,7 @@ def _level(target: Target, snapshot: Snapshot) -> Iterator[Check]:
     if snapshot.lost_events:
         yield limited(
             "records",
-            f"{snapshot.lost_events} records were overwritten before locktop read them",
+            f"{snapshot.lost_events:,} records were overwritten before locktop read them",
             "start the program with a larger LOCKTOP_RING (docs/environment.md)",
         )
 

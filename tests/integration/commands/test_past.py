@@ -124,7 +124,7 @@ def test_a_sampled_process_has_no_records_of_earlier_waits(
     target = start_unprepared("long_wait_on_request")
     target.expect("ready")
     with Screen(need("tmux"), "-p", target.pid, width=80, height=24) as screen:
-        screen.until(lambda text: "2/s" in text, "the first snapshot")
+        screen.until(lambda text: "sampled from outside" in text, "the first snapshot")
         # The memory gets a snapshot just after the screen.
         screen.press("[")
         screen.until(lambda text: "PAST" in text.split("\n")[1], "the past")
@@ -141,7 +141,7 @@ def test_a_long_wait_of_a_running_session_is_visible_as_it_was(
     target = start_target("long_wait_on_request", level="contended")
     target.expect("ready")
     with Screen(need("tmux"), "-p", target.pid, width=120, height=40) as screen:
-        screen.until(lambda text: "2/s" in text, "the first snapshot")
+        screen.until(lambda text: "(key L)" in text, "the first snapshot")
         target.go_on("hold")
         screen.until(lambda text: "1 alert (key {)" in text.split("\n")[1], "the count of alerts")
         target.go_on("release")
@@ -219,7 +219,7 @@ def test_a_calm_moment_says_what_was_before(
         r"( for g_cache_lock)? \(key \{\)"
     )
     with Screen(need("tmux"), "-p", target.pid, width=80, height=24) as screen:
-        screen.until(lambda text: "2/s" in text, "the first snapshot")
+        screen.until(lambda text: "(key L)" in text, "the first snapshot")
         screen.until(lambda text: "No " in text.split("\n")[2], "no alert yet")
         for number in (1, 2, 3):
             target.go_on(_HOLD_MS)

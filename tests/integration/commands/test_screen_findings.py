@@ -47,7 +47,7 @@ def test_a_suppressed_potential_deadlock_is_not_counted(
     # Root reads the file only if it is named.
     named = ("--suppressions", str(file)) if os.geteuid() == 0 else ()
     with Screen(need("tmux"), "-p", target.pid, *named, width=80, height=24) as screen:
-        screen.until(lambda text: "orders" in text and "2/s" in text, "the first snapshot")
+        screen.until(lambda text: "orders" in text and "(key L)" in text, "the first snapshot")
         # A suppression needs the names of functions, which come later.
         screen.until(lambda text: "potential:" not in text, "no count")
         screen.press("d")

@@ -171,7 +171,7 @@ def test_the_screen_and_the_commands_have_one_session(
     target = start_target("ring_of_three")
     target.expect("ready")
     with Screen(need("tmux"), "-p", target.pid, width=120, height=40) as screen:
-        screen.until(lambda text: "2/s" in text, "the first snapshot")
+        screen.until(lambda text: "(key L)" in text, "the first snapshot")
         screen.press("R")
         screen.until(lambda text: "session 00:" in text, "the session of the key")
         assert session(target.pid)["duration_s"] > 0

@@ -128,7 +128,7 @@ def test_text_names_the_mark(start_target: StartTarget) -> None:
     target.expect("ready")
     done = tool.run("whatif", "-p", target.pid, "-d", "1", "--cpus", "4")
     assert done.returncode in (0, 3), done.stderr
-    assert 'a second; transactions: marks "mark 1"\n' in done.stdout
+    assert ' transactions a second: marks "mark 1"\n' in done.stdout
 
 
 @pytest.mark.parametrize(

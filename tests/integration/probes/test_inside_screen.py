@@ -65,7 +65,7 @@ async def test_key_i_shows_the_functions_with_the_shares_that_the_program_measur
         }
         assert int(found[2]) > 90
         await screen.keys("escape", "enter")
-        await until(screen, r"pressure +\d+%")
+        await until(screen, r"pressure +waits took \d+%")
     target.go_on()
     seconds = target.truth()["cpu_s"]
     truth = [100 * one / sum(seconds) for one in seconds]

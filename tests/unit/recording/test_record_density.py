@@ -72,6 +72,27 @@ def test_too_many_records_become_exact_sums_of_the_whole_span() -> None:
     assert {state for part in parts for state in part} == {LaneState.WAITING, LaneState.RUNNING}
 
 
+def test_few_scans_have_the_same_sums_of_the_whole_span() -> None:
+    reader = TimeLineReader(busy(40), takes_counters=True)
+    line = reader.read(at(0), at(4000), max_records=10, max_scans=5)
+    assert [(span.from_ns, span.to_ns) for span in line.counted] == [
+        (at(1000 * step), at(1000 * step + 1000)) for step in range(4)
+    ]
+    assert line.lanes[0].wait_ns == 40 * WAITED * MS
+    assert line.is_coarse
+    assert not reader.read(at(0), at(4000), max_records=10).is_coarse
+    assert not reader.read(at(0), at(4000), max_records=10, max_scans=41).is_coarse
+
+
+def test_few_scans_of_a_sampled_process_are_its_newest() -> None:
+    past = busy(40)
+    past.snapshots = {at_ns: records.sampled(one) for at_ns, one in past.snapshots.items()}
+    reader = TimeLineReader(past, takes_counters=True)
+    line = reader.read(at(0), at(4000), max_scans=5)
+    assert (line.from_ns, line.to_ns, line.is_coarse) == (at(3600), at(4000), True)
+    assert reader.read(at(0), at(4000)).from_ns == at(0)
+
+
 def test_only_the_busy_part_of_a_span_is_counted() -> None:
     past = busy(waits=1)
     past.found += [record(1, 500 + number / 10, 0.05) for number in range(1000)]

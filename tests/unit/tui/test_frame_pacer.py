@@ -17,7 +17,7 @@ def test_pace_is_lowered_by_a_slow_terminal_and_comes_back() -> None:
     for _ in range(DRAWN_TO_RAISE):
         assert pacer.may_draw(drained=True)
     assert pacer.pace.actual == 2.0
-    assert pacer.pace.text == "2/s"
+    assert pacer.pace.text == "2 updates/s"
 
 
 def test_the_pace_stays_within_its_bounds() -> None:

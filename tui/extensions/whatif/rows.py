@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+
+from rich.cells import cell_len
 
 from locktop.collector.extensions.whatif import sentences, text_report
 from locktop.collector.extensions.whatif.model import Prediction, Progress, WhatIf
@@ -10,36 +12,48 @@ from locktop.collector.model import Snapshot
 from locktop.collector.render.words import units
 from locktop.collector.render.words.plot import bar
 from locktop.collector.render.words.wrap import wrapped
-from locktop.tui.views.cells import fit_right
+from locktop.tui.views.cells import fit, fit_right
+from locktop.tui.views.shorten import middle
 from locktop.tui.views.styled_line import Line, make_line
 from locktop.tui.views.table import Cell, Column
 
 _BAR_WIDTH, _STEP_INDENT = 20, 4
+#: Cells of a change at least, and of the name in it.
+_MIN_CHANGE, _MIN_NAME = 20, 8
 
 
-def prediction_columns(names: Mapping[int, str]) -> tuple[Column[Prediction], ...]:
-    """The columns: the gain, its interval, the bound, and the change; ``names``: of the locks."""
+def prediction_columns(
+    predictions: Sequence[Prediction], names: Mapping[int, str]
+) -> tuple[Column[Prediction], ...]:
+    """The columns: the gain, its interval, the bound, and the change.
+
+    Args:
+        predictions: the figures; their columns are no wider than the widest of these.
+        names: of the locks by id.
+    """
+
+    def figures(title: str, cell: Callable[[Prediction], Cell]) -> Column[Prediction]:
+        width = max(map(len, [title, *(cell(prediction)[0] for prediction in predictions)]))
+        return Column(title, width, cell, fitting=fit_right)
+
     return (
-        Column("GAIN", 8, _gain, fitting=fit_right),
-        Column(
-            sentences.LIKELY_RANGE.upper(),
-            17,
-            lambda prediction: (sentences.interval(prediction), "text"),
-            fitting=fit_right,
-        ),
-        Column(
-            sentences.AT_MOST.upper(),
-            8,
-            lambda prediction: (sentences.gain(prediction.bound), "dim"),
-            fitting=fit_right,
-        ),
+        figures("GAIN", _gain),
+        figures(sentences.LIKELY_RANGE.upper(), lambda row: (sentences.interval(row), "text")),
+        figures(sentences.AT_MOST.upper(), lambda row: (sentences.gain(row.bound), "dim")),
         Column(
             "CHANGE",
-            20,
-            lambda prediction: (sentences.change(prediction.change, names), "text"),
+            _MIN_CHANGE,
+            lambda row: (sentences.change(row.change, names), "text"),
+            fitting=_fit_change,
             grow=1,
         ),
     )
+
+
+def _fit_change(text: str, width: int) -> str:
+    """A change in ``width`` cells: the name of the lock is shortened, not what happens to it."""
+    name, colon, what = text.rpartition(": ")
+    return fit(middle(name, max(_MIN_NAME, width - cell_len(colon + what))) + colon + what, width)
 
 
 def _gain(prediction: Prediction) -> Cell:
@@ -89,7 +103,8 @@ def taken_line(what_if: WhatIf, next_step: str) -> Line:
     """The time of the predictions, and what the user may do next."""
     until = f" until {sentences.clock(what_if.taken_at)}" if what_if.taken_at else ""
     return make_line(
-        (f" From {units.duration(what_if.span_s)}{until}.", "text"), (f"  {next_step}", "label")
+        (f" Measured for {units.duration(what_if.span_s)}{until}.", "text"),
+        (f"  {next_step}", "label"),
     )
 
 

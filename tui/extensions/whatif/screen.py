@@ -107,7 +107,7 @@ class WhatIfScreen(OneListScreen):
             for number, prediction in enumerate(what_if.predictions if what_if else ())
             if words in sentences.change(prediction.change, names).lower()
         }
-        table = lay_out(prediction_columns(names), self._list.size.width)
+        table = lay_out(prediction_columns(list(rows.values()), names), self._list.size.width)
         self._list.set_heads("Changes", "by predicted throughput", table.heading("GAIN"))
         self._show_details()
         self._list.show(list(rows), lambda number: table.line(rows[number]))

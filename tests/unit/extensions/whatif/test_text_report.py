@@ -36,7 +36,7 @@ def section(snapshot: Snapshot, width: int = 100) -> list[str]:
 def test_the_report_has_the_predictions_and_their_time() -> None:
     lines = section(replace(SNAPSHOT, sections={"whatif": FOUND}))
     assert lines[1] == (
-        "  throughput   5,821 a second; rounds, each from a call of a thread to its next call of"
+        "  throughput   5,821 rounds a second, each from a call of a thread to its next call of"
         " this kind"
     )
     rows = [" ".join(line.split()) for line in lines]
@@ -81,7 +81,7 @@ def test_each_change_is_listed_if_all_are_refused() -> None:
 def test_without_replayed_parts_there_is_no_line_about_the_replay() -> None:
     found = replace(FOUND, parts=0, rounds_per_s=0.0, replayed=0.0, pressure=(), predictions=())
     text = words(replace(found, refusal=WhatIfRefusal.FEW))
-    assert "throughput 0 a second" in text
+    assert "throughput 0 rounds a second" in text
     assert "replay " not in text
     assert "-100 %" not in text
 

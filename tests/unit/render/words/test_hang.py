@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 from support.pages import page
-from unit.builders import hangs, scenarios
+from unit.builders import hangs, records, scenarios
 
 from locktop.collector.analysis.alerts import AlertKind, Alerts
-from locktop.collector.model import BlockReason, Hang, Snapshot
+from locktop.collector.extensions.watch.alert_line import lock_name
+from locktop.collector.model import BlockReason, Hang, Kind, Snapshot
 from locktop.collector.render import check_report
 from locktop.collector.render.documents.snapshot_codec import document
 from locktop.collector.render.words import hang, verdict
@@ -83,7 +84,7 @@ def test_the_screen_says_so_within_its_width() -> None:
         assert verdict_flag(index) == word
         for width in (80, 120):
             lines = [line_text(line) for line in banner(index, 3, width)]
-            assert len(lines) == 3
+            assert len(lines) == (3 if certain or width > 80 else 4)
             assert all(len(line) <= width for line in lines)
             assert "HANG: all" in lines[0]
         assert "but all" in no_deadlock(index)
@@ -91,6 +92,47 @@ def test_the_screen_says_so_within_its_width() -> None:
             map(line_text, overview_lines(index, (), Room(120, 30)))
         )
         assert "hang" in accessible.facts(index)["Deadlock"]
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 4), (60, 4), (40, 6), (80, 3)])
+def test_the_condition_of_a_possible_hang_is_never_cut(width: int, height: int) -> None:
+    lines = [line_text(line) for line in banner(SnapshotIndex(hanging(False)), height, width)]
+    text = " ".join(" ".join(lines).split())
+    assert "for 12.5 s, unless a handler of SIGTERM may wake a thread" in text
+    assert len(lines) <= height + 1
+    assert all(len(line) <= width for line in lines)
+
+
+def test_the_line_of_the_source_is_never_cut() -> None:
+    snapshot = hangs.hung()
+    frame = records.frame("(anonymous namespace)::count_rows", "pool_waits_for_itself.cc", 62)
+    stacks = dict.fromkeys(snapshot.stacks, (frame,))
+    lines = banner(SnapshotIndex(replace(snapshot, stacks=stacks)), 12, 60)
+    texts = [line_text(line) for line in lines]
+    assert any(
+        text.endswith("joiner waits for the end of pool-0, at count_rows:62") for text in texts
+    ), texts
+    assert all(len(text) <= 60 for text in texts)
+
+
+def test_a_lock_of_python_keeps_its_own_word() -> None:
+    """The C library calls a ``threading.Lock`` a semaphore."""
+    snapshot = hanging()
+    wait = snapshot.threads[0].waiting_for
+    assert wait is not None
+    name = "Lock in submit_order (orders_service.py:29)"
+    locks = tuple(
+        replace(lock, kind=Kind.SEM, name=name) if lock.id == wait.lock else lock
+        for lock in snapshot.locks
+    )
+    threads = tuple(
+        replace(thread, waiting_for=replace(wait, kind=Kind.SEM)) if not number else thread
+        for number, thread in enumerate(snapshot.threads)
+    )
+    snapshot = replace(snapshot, locks=locks, threads=threads)
+    assert f" for {name}" in verdict.line(snapshot)
+    assert "sem Lock" not in "\n".join(check_report.lines(snapshot))
+    assert lock_name(wait.lock, snapshot) == name
 
 
 def test_a_hang_is_one_alert() -> None:
@@ -133,10 +175,10 @@ def test_the_section_of_the_report_names_what_each_thread_waits_for(
 @pytest.mark.parametrize(
     ("count", "end"),
     [
-        (10, ", sleeper for std::latch"),
-        (11, ", dreamer for futex in descend (tree.c:1)"),
-        (12, ", dreamer for futex in descend (tree.c:1), and 1 group more"),
-        (13, ", dreamer for futex in descend (tree.c:1), and 2 groups more"),
+        (10, ", sleeper waits for std::latch"),
+        (11, ", dreamer waits for futex in descend (tree.c:1)"),
+        (12, ", dreamer waits for futex in descend (tree.c:1), and 1 group more"),
+        (13, ", dreamer waits for futex in descend (tree.c:1), and 2 groups more"),
     ],
 )
 def test_the_sentence_has_eight_groups(count: int, end: str) -> None:

@@ -28,8 +28,8 @@ TIDS = (11, 12)
     [
         (
             Convoy(1, TIDS, 3, 1234.5, 0.999, 0.8, 9e-5),
-            "3 threads wait; 99 % of 1,234 acquisitions a second had to; no thread held it in 80 %"
-            " of the wait; a hold takes 90.0 us",
+            "3 threads wait; 99 % of 1,234 acquisitions a second had to wait, and no thread held"
+            " it for 80 % of that time; a hold takes 90.0 us",
         ),
         (
             Serialised(1, TIDS, 1.02, 4, 5, 0.5, 9.5),

@@ -307,10 +307,10 @@ async def test_a_dormant_library_makes_no_claims() -> None:
 async def test_rate_keys_reach_the_feed_and_the_first_line() -> None:
     async with opened() as screen:
         assert screen.feed.interval_s == pytest.approx(0.5)
-        assert screen.status.endswith(" 2/s")
+        assert screen.status.endswith(" 2 updates/s")
         await screen.keys("plus")
         assert screen.feed.interval_s == pytest.approx(0.25)
-        assert screen.status.endswith(" 4/s")
+        assert screen.status.endswith(" 4 updates/s")
         await screen.keys("minus", "minus")
         assert screen.feed.interval_s == pytest.approx(1.0)
 

@@ -353,7 +353,7 @@ async def test_the_call_tree_goes_back_too() -> None:
         await screen.says("There is no alert or mark before this.")
         assert "Callers" in screen.text
         await screen.keys("end")
-        await screen.says("2/s")
+        await screen.says("2 updates/s")
         assert "PAST" not in screen.status
 
 

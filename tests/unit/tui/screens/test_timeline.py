@@ -5,18 +5,14 @@ from __future__ import annotations
 import asyncio
 import re
 import threading
-import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 
 from msgspec.structs import replace
-from support.driven import Screen
 from support.feed import HandFeed
-from unit.builders import records
 from unit.builders.time_lines import FixedPast, at, relay
+from unit.builders.time_screens import Live, live
 from unit.builders.waits import wait, waiting
 
-from locktop.collector.model import Kind, Notable, NotableKind, Snapshot, WaitRecord
+from locktop.collector.model import Notable, NotableKind, WaitRecord
 from locktop.collector.recording.time_lines import TimeLineReader
 from locktop.tui.app import LocktopApp
 from locktop.tui.screens.call_tree import CallTreeScreen
@@ -24,52 +20,6 @@ from locktop.tui.screens.difference import DifferenceScreen
 from locktop.tui.screens.heat_map import HeatMapScreen
 from locktop.tui.screens.monitor import MonitorScreen
 from locktop.tui.screens.timeline import TimelineScreen
-from locktop.tui.widgets.lane_list import LaneList
-
-
-class Live(Screen):
-    """The monitor with a memory."""
-
-    async def until(self, reached: Callable[[], bool]) -> None:
-        """Wait until the screen that another thread reads for has drawn."""
-        deadline = time.monotonic() + 60.0
-        while not reached():
-            assert time.monotonic() < deadline, self.text
-            await self.pilot.pause()
-        await self.settle()
-
-    def has_read(self) -> bool:
-        """Whether all of the span is on the screen."""
-        return "reading" not in self.status
-
-    async def open(self, key: str) -> None:
-        await self.keys(key)
-        await self.until(lambda: "WAITED" in self.text)
-
-    @property
-    def lanes(self) -> LaneList:
-        return self.app.screen.query_one(LaneList)
-
-    def lane(self, name: str) -> str:
-        found = [line for line in self.lines if line[2:].startswith(f"{name} ")]
-        assert len(found) == 1, self.text
-        return found[0]
-
-
-@asynccontextmanager
-async def live(
-    past: FixedPast | None = None, size: tuple[int, int] = (80, 24)
-) -> AsyncIterator[Live]:
-    past = past or relay()
-    newest: Snapshot = past.snapshot_at(past.times_ns()[-1])
-    clock, feed = [0.0], HandFeed(newest)
-    app = LocktopApp(
-        feed, "night", moments=past, environ={"TERM": "xterm-256color"}, now=lambda: clock[0]
-    )
-    async with app.run_test(size=size) as pilot:
-        screen = Live(app, pilot, feed, clock)
-        await screen.settle()
-        yield screen
 
 
 async def test_the_time_line_of_an_ended_process_has_an_end_and_no_now() -> None:
@@ -233,8 +183,9 @@ async def test_a_closed_screen_does_not_hold_up_the_next_one() -> None:
             await screen.keys("H")
         finally:
             may_read.set()
-        await screen.until(lambda: "WAITED" in screen.text)
-    assert readings == [3]  # one of the first screen, which counts, and two of the last
+        await screen.until(lambda: "WAITED" in screen.text and screen.has_read())
+    # One of the first screen, which counts, and two of the last for each of its pictures.
+    assert readings == [5]
 
 
 async def test_the_heat_map_tells_of_lost_records() -> None:
@@ -430,71 +381,3 @@ async def test_a_memory_that_forgets_takes_the_view_along() -> None:
         assert isinstance(view, TimelineScreen)
         await screen.until(lambda: view.window.from_ns >= at(9500))
         await screen.says("10.5s up to now")
-
-
-def busy_past() -> FixedPast:
-    """Return a past that lost nearly all records: eleven scans, and 30 ms waited in each step."""
-    base = relay().snapshot_at(at(0))
-    names, scans = ("g_shards[0].mu", "g_shards[1].mu", "journal"), {}
-    for step in range(11):
-        waited_s = step * 0.03
-        locks = tuple(
-            records.lock(number + 1, name, wait_s=waited_s / (number + 1))
-            for number, name in enumerate(names)
-        )
-        threads = tuple(replace(one, wait_s={Kind.MUTEX: waited_s}) for one in base.threads)
-        scans[at(step * 100)] = replace(
-            base,
-            locks=locks,
-            threads=threads,
-            lost_events=step * 9000,
-            duration_s=5.0 + step / 10,
-        )
-    return FixedPast(scans)
-
-
-async def test_cells_of_counters_are_marked_and_have_no_single_waits() -> None:
-    async with live(busy_past()) as screen:
-        await screen.open("T")
-        assert "┄ sums, no single waits" in screen.text
-        assert "┄┄┄┄┄┄" in screen.text
-        assert screen.lane("worker-1").endswith(" 300ms")
-        assert "exact sums of counters" in screen.text
-        assert "no wait here" not in screen.text
-        await screen.keys("N")
-        await screen.says("No single wait is known before this")
-
-
-async def test_the_heat_map_folds_a_class_of_locks_which_enter_opens() -> None:
-    async with live(busy_past()) as screen:
-        await screen.open("H")
-        assert re.search(r"▸ \S+ x2 ", screen.text)
-        assert len(screen.lanes.visible_ids) == 2
-        assert "450ms" in screen.lanes.current_text
-        assert "exact sums of counters; c: callers" in screen.text
-        await screen.keys("enter")
-        assert len(screen.lanes.visible_ids) == 4
-        assert "▾" in screen.text
-        await screen.keys("down")
-        assert "300ms" in screen.lanes.current_text
-        await screen.keys("up", "enter")
-        assert len(screen.lanes.visible_ids) == 2
-        await screen.keys("c")
-        await screen.until(lambda: "counted over 1.00s" in screen.text)
-
-
-async def test_the_filter_of_the_heat_map_searches_in_closed_classes() -> None:
-    async with live(busy_past()) as screen:
-        await screen.open("H")
-        await screen.keys("slash", *"[1]", "enter")
-        assert len(screen.lanes.visible_ids) == 2
-        assert "150ms" in screen.text
-        assert "journal" not in screen.text
-
-
-async def test_parts_of_a_second_leave_counted_time_out() -> None:
-    async with live(busy_past()) as screen:
-        await screen.open("H")
-        await screen.keys("o")
-        assert "Parts of a second, g_shards[].mu" in screen.text
-        assert "no waits" in screen.text

@@ -22,11 +22,12 @@ from locktop.collector.model import (
     Wait,
     WaitStack,
 )
+from locktop.collector.recording.past_pressure import PressurePhase
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.views import lock_list, thread_list
 from locktop.tui.views.detail_parts import latest_events
 from locktop.tui.views.headline import headline
-from locktop.tui.views.lock_details import lock_details
+from locktop.tui.views.lock_details import lock_details, pressure_details
 from locktop.tui.views.status import Pace, status_line
 from locktop.tui.views.styled_line import STYLES, line_text
 from locktop.tui.views.table import lay_out
@@ -340,3 +341,20 @@ def test_the_waiters_come_with_the_threads_behind_them() -> None:
     assert ", 292 more behind these" in waiters
     list_row = lay_out(lock_list.columns(index), 80).line(index.locks[blocking.INDEX])
     assert " 8 " in line_text(list_row)
+
+
+@pytest.mark.parametrize(
+    ("shares", "text"),
+    [
+        ([0.0, 0.04, 0.8], "waits took 80% of threads' time in the last 6s, up to 4% before"),
+        ([0.8, 0.0], "waits took 0% of threads' time in the last 6s, up to 80% before"),
+        ([0.3], "waits took 30% of threads' time in the last 6s"),
+        ([], "-  not measured yet"),
+    ],
+)
+def test_the_pressure_is_a_sentence(shares: list[float], text: str) -> None:
+    lengths = [10.0] * (len(shares) - 1) + [6.2]
+    phases = [PressurePhase(*pair) for pair in zip(shares, lengths, strict=False)]
+    (line,) = map(line_text, pressure_details(phases))
+    assert line.split(maxsplit=1) == ["pressure", text]
+    assert len(line) <= 80

@@ -64,7 +64,7 @@ def test_the_status_line_says_how_many_names_are_left() -> None:
         return line_text(status_line(snapshot, Pace(2.0, 2.0), 160))
 
     assert "names" not in flags(0)
-    assert flags(1214).endswith("  names: 1,214 left  2/s ")
+    assert flags(1214).endswith("  names: 1,214 left  2 updates/s ")
 
 
 def test_without_a_process_nothing_is_said_of_it() -> None:
@@ -72,7 +72,7 @@ def test_without_a_process_nothing_is_said_of_it() -> None:
     process = replace(scenarios.normal().process, comm="no process yet", pid=0)
     nothing = replace(scenarios.normal(), process=process, threads=(), locks=())
     text = line_text(status_line(nothing, Pace(2.0, 2.0), 120))
-    assert text.split() == ["no", "process", "yet", "2/s"]
+    assert text.split() == ["no", "process", "yet", "2", "updates/s"]
 
 
 def flag(snapshot: Snapshot, *patterns: PatternName) -> str:

@@ -323,7 +323,7 @@ async def test_the_newest_predictions_stay_with_their_time() -> None:
         await screen.keys("escape", "U")
         assert "split by 8" in screen.text
         taken = datetime.fromisoformat(FOUND.taken_at).astimezone()
-        assert f"From 10.0 s until {taken:%H:%M:%S}." in screen.text
+        assert f"Measured for 10.0 s until {taken:%H:%M:%S}." in screen.text
         screen.feed.source.answered = Answered(replace(FOUND, rounds_per_s=17.0), SNAPSHOT)
         await screen.keys("enter")
         await screen.says("17 rounds a second")
@@ -373,7 +373,7 @@ async def test_a_small_screen_has_as_many_details_as_fit() -> None:
         await predicted(screen, many)
         await screen.keys("escape", "U")
         assert "worker: 4 threads" in screen.text
-        assert "throughput   5,821 a second" in screen.text
+        assert "throughput   5,821 rounds a second" in screen.text
         assert "… W saves all lines" in screen.lines[-2]
         assert screen.lines[-1].startswith(" ? help")
 
@@ -430,7 +430,7 @@ async def test_a_replay_predicts_from_the_span_before_the_moment() -> None:
         await pilot.press("enter")
         await pilot.app.workers.wait_for_complete()
         await settle(pilot)
-        assert "From 10.0 s until" in text_of(pilot.app)
+        assert "Measured for 10.0 s until" in text_of(pilot.app)
         assert "throughput   " in text_of(pilot.app)
         assert "replay       " in text_of(pilot.app)
 
