@@ -15,6 +15,7 @@ from locktop.collector.analysis.idle.rules import Rules
 from locktop.collector.analysis.sampled_queues import QueueSamples
 from locktop.collector.errors import LocktopError
 from locktop.collector.linux import procfs
+from locktop.collector.linux.target import Target
 from locktop.collector.linux.threads import NotedSleep, SleepBegin
 from locktop.collector.model import Frame, Kind, Lock
 from locktop.collector.sources import preloadable
@@ -53,6 +54,14 @@ _MAX_AWAKE_S, _PAUSE_S, _MIN_WORK_S = 0.5, 0.001, 0.002
 Program = tuple[int, int, bytes]
 
 
+def _refuse_32_bits(target: Target) -> None:
+    """Raise LocktopError for a program whose system calls locktop does not know."""
+    if preloadable.is_of_32_bits(f"{procfs.shared_directory(target.pid)}/exe"):
+        raise LocktopError(
+            f"process {target} is a 32-bit program: the locks of its waits are not known"
+        )
+
+
 class SamplingSession:
     """One program of a sampled process."""
 
@@ -70,10 +79,7 @@ class SamplingSession:
         """
         self.watched, target = watched, watched.target
         pid = target.pid
-        if preloadable.is_of_32_bits(f"{procfs.shared_directory(pid)}/exe"):
-            raise LocktopError(
-                f"process {target} is a 32-bit program: the locks of its waits are not known"
-            )
+        _refuse_32_bits(target)
         self.program = executed_program(pid)
         self.resolver = Resolver(pid)
         self.sampler = Sampler(pid, target.own_pid)
