@@ -182,7 +182,7 @@ INCIDENTS = (
         ("enter",),
         (
             r"Lock in submit_order \(orders_service\.py:29\)",
-            r"Long wait: 4 threads wait, the longest >\S+; probably behind Thread-1 \(",
+            r"Long wait: 4 threads wait, the longest >\S+[,;] .*probably behind Thread-1 \(",
             r"now in recvfrom\(3",
             r"at ask_payment_provider orders_service\.py:18",
             r"Make the call that sleeps before the lock is taken or after it is released",
@@ -196,7 +196,7 @@ INCIDENTS = (
         # A convoy has no holder for most of the time: its waiters are on their way to a CPU.
         (
             r"g_lock mutex",
-            r"Convoy: \d+ threads wait; .* no thread held it in \d+ % of the wait; a hold takes",
+            r"Convoy: \d+ threads wait; .* no thread held it for \d+ % of that time; a hold takes",
             r"in convoy contention_patterns\.c:\d+",
             r"advice Take the lock less often and do more each time",
         ),

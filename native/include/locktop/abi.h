@@ -208,8 +208,7 @@ struct lt_counts {
     union {
         uint64_t hold_sampled_ticks;
         uint64_t unheard; /* cond: signals for which no thread waited */
-        /* sem: what the two counts were when `life` began, each modulo 2^32: signals << 32 |
-         * acquisitions */
+        /* sem: both counts when `life` began, modulo 2^32: signals << 32 | acquisitions */
         uint64_t before;
     };
     union {
@@ -229,9 +228,7 @@ struct lt_waits {
     uint64_t hold_contended_ticks;
     union {
         uint64_t timing_at; /* at levels above "contended": what sample_at, which is 0, would be */
-        /* sem: ticks when the thread got, by a wait, its only unit. Only for the last acquisition,
-         * which lt_lock_counters.taken_at tells to be by a wait */
-        uint64_t unit_since;
+        uint64_t unit_since; /* sem: when a wait gave the thread its only unit; lt_lock_counters */
     };
     uint64_t own; /* the library's own: address of struct lt_lock */
 };

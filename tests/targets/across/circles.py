@@ -13,7 +13,7 @@ import sys
 import tempfile
 import threading
 
-from scenarios import (
+from process_scenarios import (
     PLENTY,
     child,
     crosswise_pipes,

@@ -16,7 +16,7 @@ import tempfile
 import threading
 import time
 
-from scenarios import (
+from process_scenarios import (
     PLENTY,
     child,
     crosswise_pipes,
