@@ -1,4 +1,4 @@
-"""The Unix sockets of this network namespace and their peers (sock_diag(7)).
+"""The Unix sockets of a network namespace and their peers (sock_diag(7)).
 
 The library pyroute2 reads the same. Its import takes 0.3 to 0.5 s, half of what a search of the
 whole machine may take.
@@ -6,9 +6,11 @@ whole machine may take.
 
 from __future__ import annotations
 
+import ctypes
 import socket
 import struct
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
@@ -28,6 +30,8 @@ _SHOW = 0x1 | 0x4 | 0x8 | 0x10  # the name, the peer, waiting connections, the q
 _ALL_STATES = 0xFFFFFFFF
 _LISTENS = 10  # TCP_LISTEN, which Unix sockets use too
 _TIMEOUT_S = 1.0
+_setns = ctypes.CDLL(None, use_errno=True).setns
+_NETWORK = 0x40000000  # CLONE_NEWNET (include/uapi/linux/sched.h)
 
 
 class UnixSocket(NamedTuple):
@@ -43,8 +47,29 @@ class UnixSocket(NamedTuple):
     max_waiting: int = 0  # how many may wait, if it listens
 
 
+def read_all_of(pid: int) -> dict[int, UnixSocket]:
+    """Return the sockets of a process's network namespace; none without the right to enter it.
+
+    A thread of its own enters the namespace, and ends there (setns(2)).
+    """
+    sockets: dict[int, UnixSocket] = {}
+
+    def read() -> None:
+        try:
+            with open(f"/proc/{pid}/ns/net", "rb") as namespace:
+                if _setns(namespace.fileno(), _NETWORK) == 0:
+                    sockets.update(read_all())
+        except OSError:
+            return
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    thread.join()
+    return sockets
+
+
 def read_all() -> dict[int, UnixSocket]:
-    """Return the sockets by inode; none if the kernel does not tell."""
+    """Return the sockets of our network namespace by inode; none if the kernel does not tell."""
     query = _QUERY.pack(socket.AF_UNIX, 0, 0, _ALL_STATES, 0, _SHOW, 0, 0)
     size = _HEADER.size + len(query)
     request = _HEADER.pack(size, _SOCK_DIAG_BY_FAMILY, _REQUEST | _DUMP, 1, 0) + query

@@ -213,15 +213,19 @@ class CallWaits:
     # ---- processes ----
 
     def _on_children(self, thread: HostThread, name: str, arguments: Sequence[int]) -> Awaited:
-        children = self._host.children.get(thread.pid, ())
-        if name == "wait4":
-            wanted = _signed_word(arguments[0])
-            only = {wanted} if wanted > 0 else set(children)
-        elif arguments[0] == _P_PIDFD:
+        if name == "waitid" and arguments[0] == _P_PIDFD:
             return self._on_end(thread, "waits for", _fd(arguments[1]))
+        wanted = 0
+        if name == "wait4":
+            wanted = max(0, _signed_word(arguments[0]))
+        elif arguments[0] == _P_PID:
+            wanted = arguments[1]
+        if wanted:
+            child = self._host.child_with_id(thread.pid, wanted)
+            pids: Sequence[int] = (child,) if child else ()
         else:
-            only = {arguments[1]} if arguments[0] == _P_PID else set(children)
-        return self._processes(thread, "waits for the end of", "child", sorted(only & {*children}))
+            pids = self._host.children.get(thread.pid, ())
+        return self._processes(thread, "waits for the end of", "child", pids)
 
     def _processes(self, thread: HostThread, verb: str, role: str, pids: Sequence[int]) -> Awaited:
         names = [self._host.name(pid) for pid in pids]

@@ -42,8 +42,12 @@ class Host:
 
     @functools.cached_property
     def unix(self) -> Mapping[int, UnixSocket]:
-        """The Unix sockets by inode."""
-        return unix_sockets.read_all()
+        """The Unix sockets of all network namespaces of the machine, by inode."""
+        sockets = unix_sockets.read_all()
+        for name, pid in self._namespaces.items():
+            if name != os.readlink("/proc/self/ns/net"):
+                sockets |= unix_sockets.read_all_of(pid)
+        return sockets
 
     @functools.cached_property
     def file_locks(self) -> Sequence[FileLock]:
@@ -53,15 +57,16 @@ class Host:
     @functools.cached_property
     def internet(self) -> Sequence[InternetSocket]:
         """The TCP and UDP sockets of all network namespaces of the machine."""
-        return [row for pid in self._namespace_members() for row in internet_sockets.read_all(pid)]
+        return [row for pid in self._namespaces.values() for row in internet_sockets.read_all(pid)]
 
-    def _namespace_members(self) -> Sequence[int]:
-        """Return a process of each network namespace."""
+    @functools.cached_property
+    def _namespaces(self) -> Mapping[str, int]:
+        """A process of each network namespace."""
         members: dict[str, int] = {}
         for pid in self.processes:
             with suppress(OSError):
                 members.setdefault(os.readlink(f"/proc/{pid}/ns/net"), pid)
-        return list(members.values()) or [os.getpid()]
+        return members
 
     @functools.cached_property
     def children(self) -> Mapping[int, Sequence[int]]:
@@ -101,6 +106,20 @@ class Host:
         except (OSError, ValueError):
             runs = -1
         return HostThread(tid, pid, stat.comm, stat.state, call, is_hidden, runs)
+
+    def child_with_id(self, pid: int, number: int) -> int:
+        """Return the pid of a child by its id in the pid namespace of its parent; 0 for none.
+
+        Args:
+            pid: the parent.
+            number: the id of the child as the parent has it.
+        """
+        with suppress(OSError, ValueError, KeyError):
+            level = len(procfs.status(pid).namespace_pids) - 1
+            for child in self.children.get(pid, ()):
+                if procfs.status(child).namespace_pids[level] == number:
+                    return child
+        return 0
 
     def target(self, pid: int, fd: int) -> str:
         """Return what a descriptor of a process refers to; "" if it is not known."""

@@ -73,6 +73,10 @@ class WhyVerdict(StrEnum):
     NONE = "no_wait"
 
 
+#: The verdicts about a deadlock.
+DEADLOCKED = frozenset({WhyVerdict.DEADLOCK, WhyVerdict.POSSIBLE})
+
+
 class ChainStep(Struct, frozen=True):
     """A thread of a chain, and what it waits for."""
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
 from locktop.collector.extensions.why import lock_waits, wait_chains
 from locktop.collector.extensions.why.lock_waits import ProcessScan
-from locktop.collector.extensions.why.model import Chain, ChainStep, WhyAnswer
+from locktop.collector.extensions.why.model import DEADLOCKED, Chain, ChainStep, WhyAnswer
 from locktop.collector.extensions.why.stuck_threads import StuckSets
 from locktop.collector.extensions.why.wait_scan import WaitScan
-from locktop.collector.linux import procfs, syscalls
+from locktop.collector.linux import futex, procfs, syscalls
 from locktop.collector.linux.sleep_clock import SleepClock
 from locktop.collector.linux.target import check_proc, find_process
 
@@ -21,6 +22,7 @@ from locktop.collector.linux.target import check_proc, find_process
 _BETWEEN_S = 0.25
 #: Processes of which the locks and the stacks are read: the nearest ones.
 _MAX_SCANS = 24
+_CONTENDED = 2
 
 
 def why(pids: Sequence[int]) -> WhyAnswer:
@@ -46,11 +48,31 @@ def why_stuck() -> WhyAnswer:
     first = WaitScan(everybody, {})
     time.sleep(_BETWEEN_S)
     stuck = StuckSets(first, WaitScan(everybody, {})).possible
-    pids = [pid for pid in everybody if any(t.tid in stuck for t in first.host.threads(pid))]
+    at_locks = _lock_contenders(first)
+    pids = [
+        pid
+        for pid in everybody
+        if pid in at_locks or any(thread.tid in stuck for thread in first.host.threads(pid))
+    ]
     if not pids:
         count, scan_s = len(everybody), time.monotonic() - begin
         return WhyAnswer((), count, {}, {}, _hidden(first), scan_s)
-    return _answer(pids, WaitScan(pids, {}), begin)
+    answer = _answer(pids, WaitScan(pids, {}), begin)
+    chains = tuple(chain for chain in answer.chains if chain.verdict in DEADLOCKED)
+    return replace(answer, chains=chains)
+
+
+def _lock_contenders(scan: WaitScan) -> set[int]:
+    """Return the processes of which several threads wait for locks whose word says so.
+
+    The word of a mutex of glibc, and of one of Rust, is 2 while threads wait for it.
+    """
+    counts: Counter[int] = Counter()
+    for thread in scan.threads.values():
+        wait = futex.parse_wait(thread.pid, thread.call) if thread.call is not None else None
+        if wait is not None and not wait.timed and wait.value == _CONTENDED:
+            counts[thread.pid] += 1
+    return {pid for pid, count in counts.items() if count > 1}
 
 
 def _answer(pids: Sequence[int], calls: WaitScan, begin: float) -> WhyAnswer:

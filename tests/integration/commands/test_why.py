@@ -17,7 +17,7 @@ from support import requirements, tool
 from support.eventually import until
 from support.targets import StartTarget, source_of
 
-from locktop.collector.linux import unix_sockets
+from locktop.collector.linux import procfs, unix_sockets
 
 #: Scenarios at a time, each of two to six small processes: one call asks about all of them.
 _BATCH = 40
@@ -69,9 +69,15 @@ def batches(program: str) -> list[list[str]]:
 
 
 @contextmanager
-def running(program: str, name: str) -> Iterator[int]:
-    """Run a scenario; yield the pid to ask about. All its processes end at the end."""
-    arguments = [sys.executable, str(source_of(program)), name]
+def running(program: str, name: str, *before: str) -> Iterator[int]:
+    """Run a scenario; yield the pid that it says. All its processes end at the end.
+
+    Args:
+        program: the target.
+        name: the scenario.
+        before: a command that runs the scenario.
+    """
+    arguments = [*before, sys.executable, str(source_of(program)), name]
     process = subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, start_new_session=True)
     assert process.stdout is not None
     try:
@@ -190,6 +196,31 @@ def test_the_holder_lives_and_only_waits_for_its_parent(start: StartTarget) -> N
     assert answer["steps"][1]["pid"] == other
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "both_receive_at_a_socket_pair",
+        "unix_is_not_accepted",
+        "threads_behind_a_lock_and_a_full_pipe",
+    ],
+)
+def test_namespaces_of_a_container_are_no_border(name: str) -> None:
+    """Processes in pid and network namespaces of their own, asked about from outside."""
+    kinds = ("--user", "--map-root-user", "--net", "--pid", "--mount-proc")
+    enter = ("unshare", *kinds, "--fork", "--kill-child")
+    if subprocess.run([*enter, "true"], capture_output=True).returncode:
+        pytest.skip("no right to make namespaces")
+    with running("circles", name, *enter) as own_pid:
+        pid = next(
+            pid
+            for pid in procfs.pids()
+            if b"circles" in b"".join(procfs.read(f"/proc/{pid}/cmdline").split(b"\0"))
+            and procfs.own_tid(pid, pid) == own_pid
+            and procfs.own_tid(pid, pid) != pid
+        )
+        until(lambda: tool.run("why", pid).returncode == 1, "status 1")
+
+
 def test_the_exit_status_is_that_of_check() -> None:
     with running("circles", "both_read") as stuck, running("near_circles", "udp") as healthy:
         until(lambda: tool.run("why", stuck).returncode == 1, "status 1")
@@ -205,6 +236,14 @@ def test_stuck_shows_the_deadlocks_of_the_whole_machine() -> None:
         assert done.returncode == 1
         assert verdicts[stuck] == "deadlock"
         assert verdicts.get(healthy, "waits") == "waits"
+
+
+def test_stuck_finds_mutexes_of_a_process_that_works_on(start: StartTarget) -> None:
+    target = start("accounts_deadlock")
+    target.expect("ready")
+    until(lambda: tool.run("why", target.pid).returncode == 1, "status 1")
+    done = tool.run("why", "--stuck", "--format", "json")
+    assert target.pid in [chain["pid"] for chain in json.loads(done.stdout)["chains"]]
 
 
 @pytest.mark.parametrize(
