@@ -227,7 +227,7 @@ struct lt_waits {
     uint64_t hold_contended;
     uint64_t hold_contended_ticks;
     union {
-        uint64_t timing_at; /* at levels above "contended": what sample_at, which is 0, would be */
+        uint64_t timing_at;  /* at levels above "contended": what sample_at, which is 0, would be */
         uint64_t unit_since; /* sem: when a wait gave the thread its only unit; lt_lock_counters */
     };
     uint64_t own; /* the library's own: address of struct lt_lock */
