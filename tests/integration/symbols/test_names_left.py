@@ -93,7 +93,7 @@ def test_a_screen_shows_no_pattern_while_names_are_left(
     """Some waits are known to be for work only by the names of their functions."""
     searched: list[int] = []
 
-    def find(draft: Contents, _: object) -> tuple[Finding, ...]:
+    def find(draft: Contents, *_: object) -> tuple[Finding, ...]:
         searched.append(draft.names_left)
         return ()
 
