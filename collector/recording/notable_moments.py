@@ -107,6 +107,11 @@ class NotableMoments:
             if deadlock.certain
             for edge in deadlock.cycle
         }
+        timed = {
+            thread.tid
+            for thread in snapshot.threads
+            if thread.waiting_for is not None and thread.waiting_for.timed
+        }
         for alert in self._alerts.due(snapshot):
             if alert.kind is AlertKind.DEADLOCK:
                 self._alerts.mark_reported(alert)
@@ -114,9 +119,10 @@ class NotableMoments:
             elif not 0 < self._unnamed <= _PATIENCE:
                 self._alerts.mark_reported(alert)
                 began_ns = time_ns - round(alert.waited_s * 1e9)
+                is_timed = alert.tid in timed
                 if in_cycles.issuperset(tid for tid, _, _ in alert.waits):
                     continue  # the deadlock is a moment already
-                if self._is_new_episode(alert.lock, began_ns, time_ns):
+                if self._is_new_episode(alert.lock, began_ns, time_ns, is_timed):
                     text = _going_on_text(scan, alert)
                     yield _notable(time_ns, NotableKind.WAIT, text, alert)
         self._extend_episodes(snapshot, time_ns)
@@ -131,12 +137,15 @@ class NotableMoments:
                 if episode is not None:
                     episode.until_ns = max(episode.until_ns, time_ns)
 
-    def _is_new_episode(self, lock: int, began_ns: int, until_ns: int) -> bool:
-        """Return whether a long wait is a moment of its own; the wait counts as known then."""
+    def _is_new_episode(self, lock: int, began_ns: int, until_ns: int, is_timed: bool) -> bool:
+        """Return whether a long wait is a moment of its own; the wait counts as known then.
+
+        ``is_timed``: the wait has a time limit, so a thread may have renewed it.
+        """
         episode = self._episodes.get(lock)
         if (
             episode is not None
-            and began_ns <= episode.until_ns + _RENEWED_NS
+            and began_ns <= episode.until_ns + (_RENEWED_NS if is_timed else 0)
             and until_ns - episode.began_ns <= _EPISODE_NS
         ):
             episode.until_ns = max(episode.until_ns, until_ns)
@@ -157,7 +166,8 @@ class NotableMoments:
         for lock, waits in by_lock.items():
             for together in _overlapping(waits):
                 until_ns = max(record.got_ns for record in together)
-                if self._is_new_episode(lock, together[0].began_ns, until_ns):
+                began_ns, is_timed = together[0].began_ns, together[0].timed_out
+                if self._is_new_episode(lock, began_ns, until_ns, is_timed):
                     longest = max(together, key=lambda record: record.wait_ns)
                     yield Notable(
                         time_ns=longest.got_ns,
@@ -202,7 +212,7 @@ def _overlapping(waits: Sequence[WaitRecord]) -> Iterator[list[WaitRecord]]:
     """Yield the waits in runs of waits that overlap. ``waits``: in the order of their begin."""
     run, until_ns = [waits[0]], waits[0].got_ns
     for wait in waits[1:]:
-        if wait.began_ns > until_ns + _RENEWED_NS:
+        if wait.began_ns > until_ns + (_RENEWED_NS if run[-1].timed_out else 0):
             yield run
             run = []
         run.append(wait)

@@ -17,13 +17,17 @@ _NOW = 1_790_000_000 * _SECOND
 _HZ = 1e9
 
 
-def _slots(*waits: tuple[int, int, float, float], kind: int = lib.LT_KIND_MUTEX) -> SlotBatch:
+def _slots(
+    *waits: tuple[int, int, float, float],
+    kind: int = lib.LT_KIND_MUTEX,
+    type_: int = lib.LT_RECORD_WAIT,
+) -> SlotBatch:
     """Slots of waits: thread, lock, seconds ago that the wait began, seconds waited."""
     ticks = 10**13
     slots = b"".join(
         record(
             tid=tid, lock=lock, kind=kind, stack=3, start=ticks - round(ago_s * _HZ),
-            wait=round(wait_s * _HZ),
+            wait=round(wait_s * _HZ), type=type_,
         )
         for tid, lock, ago_s, wait_s in waits
     )  # fmt: skip
@@ -85,17 +89,22 @@ def test_overlapping_long_waits_for_a_lock_are_one_moment_for_a_minute() -> None
 
 def test_a_wait_that_a_thread_renews_at_once_is_one_moment() -> None:
     """A wait with a time limit of a second, in a loop, as a server waits for a table."""
-    moments = NotableMoments()
+    moments, timeout = NotableMoments(), lib.LT_RECORD_TIMEOUT
     counts = []
     for second in range(20):
         now_ns = _NOW + second * 1_010_000_000
-        slots = replace(_slots((7, 1, 1.02, 1.001)), time_ns=now_ns)
+        slots = replace(_slots((7, 1, 1.02, 1.001), type_=timeout), time_ns=now_ns)
         counts.append(len(moments.find(_calm(), now_ns, slots)))
     assert counts == [1] + [0] * 19
-    at_once = _slots((7, 1, 9.0, 2.0), (7, 1, 6.99, 2.0))
+    at_once = _slots((7, 1, 9.0, 2.0), (7, 1, 6.99, 2.0), type_=timeout)
     assert len(NotableMoments().find(_calm(), _NOW, at_once)) == 1
-    with_a_pause = _slots((7, 1, 9.0, 2.0), (7, 1, 6.0, 2.0))
+    with_a_pause = _slots((7, 1, 9.0, 2.0), (7, 1, 6.0, 2.0), type_=timeout)
     assert len(NotableMoments().find(_calm(), _NOW, with_a_pause)) == 2
+
+
+def test_waits_for_a_lock_that_is_got_are_moments_of_their_own() -> None:
+    at_once = _slots((7, 1, 9.0, 2.0), (7, 1, 6.99, 2.0))
+    assert len(NotableMoments().find(_calm(), _NOW, at_once)) == 2
 
 
 def test_a_wait_that_ended_before_the_first_scan_is_a_moment_of_its_end() -> None:
