@@ -254,7 +254,8 @@ def test_a_screen_reader_hears_of_alerts(start_target: StartTarget) -> None:
     assert running.stdout is not None
     deadline = time.monotonic() + tool.PATIENCE_S
     while not (line := running.stdout.readline()).startswith("Alerts: 3 long waits"):
-        assert line and time.monotonic() < deadline, line
+        assert line
+        assert time.monotonic() < deadline, line
     target.kill()
     output, errors = running.communicate(timeout=tool.PATIENCE_S)
     assert running.returncode == 0, errors
