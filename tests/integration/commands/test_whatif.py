@@ -58,7 +58,7 @@ def test_text_says_what_was_counted(start_target: StartTarget) -> None:
     target.expect("ready")
     done = tool.run("whatif", "-p", target.pid, "-d", "1", "--throughput", "mutexes[40]")
     assert done.returncode in (0, 3), done.stderr
-    assert "acquisitions of lock_rounds.c: mutexes[40]" in done.stdout
+    assert "acquisitions a second of lock_rounds.c: mutexes[40]" in done.stdout
     assert ("o prediction (" in done.stdout) == (done.returncode == 3)
 
 
