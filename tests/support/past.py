@@ -23,11 +23,14 @@ class Past:
         self.history = History()
 
     def scan(self) -> Snapshot:
-        slots = self._drain.take(0.0).slots if self._drain is not None else None
-        time_ns = time.time_ns()
-        snapshot = self._source.scan(resolve=True)
-        self.history.add(snapshot, time_ns, slots)
-        return snapshot
+        """Scan until all records that are there belong to a scan; return the last one."""
+        while True:
+            slots = self._drain.take(0.0).slots if self._drain is not None else None
+            time_ns = time.time_ns()
+            snapshot = self._source.scan(resolve=True)
+            self.history.add(snapshot, time_ns, slots)
+            if self._drain is None or not self._drain.has_more:
+                return snapshot
 
     def line(self) -> TimeLine:
         reader = TimeLineReader(self.history)
