@@ -256,36 +256,29 @@ def stopped_peer():
     read(second[0], first[1])
 
 
-@scenario
-def holder_of_a_flock_that_sleeps():
+def _sleeping_holder(lock):
     name = tempfile.mkstemp()[1]
     reading, writing = os.pipe()
 
     def holder():
-        fcntl.flock(os.open(name, os.O_RDWR), fcntl.LOCK_EX)
+        lock(os.open(name, os.O_RDWR))
         os.write(writing, b"x")
         forever()
 
     child(holder)
     os.read(reading, 1)
     ready()
-    fcntl.flock(os.open(name, os.O_RDWR), fcntl.LOCK_EX)
+    lock(os.open(name, os.O_RDWR))
+
+
+@scenario
+def holder_of_a_flock_that_sleeps():
+    _sleeping_holder(lambda fd: fcntl.flock(fd, fcntl.LOCK_EX))
 
 
 @scenario
 def holder_of_a_lockf_that_sleeps():
-    name = tempfile.mkstemp()[1]
-    reading, writing = os.pipe()
-
-    def holder():
-        fcntl.lockf(os.open(name, os.O_RDWR), fcntl.LOCK_EX)
-        os.write(writing, b"x")
-        forever()
-
-    child(holder)
-    os.read(reading, 1)
-    ready()
-    fcntl.lockf(os.open(name, os.O_RDWR), fcntl.LOCK_EX)
+    _sleeping_holder(lambda fd: fcntl.lockf(fd, fcntl.LOCK_EX))
 
 
 @scenario

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.extensions.why.formats import WHY_FORMATS
-from locktop.collector.extensions.why.model import WhyAnswer, WhyVerdict
 from locktop.tui.commands import options
 from locktop.tui.commands.output import (
     add_format,
@@ -16,6 +16,9 @@ from locktop.tui.commands.output import (
     write,
 )
 
+if TYPE_CHECKING:
+    from locktop.collector.extensions.why.model import WhyAnswer
+
 NAME = "why"
 GROUP = "look"
 HELP = "what a process waits for, also across processes, to the root"
@@ -24,13 +27,11 @@ Follows the waits of a process to their root: through locks, pipes, sockets of t
 of files and children. The first line is the verdict, the second the way in one sentence. The chain
 follows step by step, with the line in the code where locktop can read it. No process stops.
 
-A deadlock is certain if two looks show that only threads of the chain could end its waits, and all
+A deadlock is certain if two scans show that only threads of the chain could end its waits, and all
 of them sleep. It is possible if something is missing for that, which the answer names: a signal
 handler that may act, a lock without a known holder, or files of other users.
 
 exit status: 0 no deadlock found; 1 a deadlock is certain; 2 no answer; 3 a deadlock is possible."""
-
-_STATUS = {WhyVerdict.DEADLOCK: 1, WhyVerdict.POSSIBLE: 3}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -64,8 +65,12 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def exit_status(answer: WhyAnswer) -> int:
     """Return 1 if a deadlock is certain, 3 if one is possible, else 0."""
-    statuses = {_STATUS.get(chain.verdict, 0) for chain in answer.chains}
-    return 1 if 1 in statuses else max(statuses, default=0)
+    from locktop.collector.extensions.why.model import WhyVerdict
+
+    verdicts = {chain.verdict for chain in answer.chains}
+    if WhyVerdict.DEADLOCK in verdicts:
+        return 1
+    return 3 if WhyVerdict.POSSIBLE in verdicts else 0
 
 
 def _answer(arguments: argparse.Namespace) -> WhyAnswer:
