@@ -43,7 +43,7 @@ def _step(step: ChainStep, words: WhyWords) -> dict[str, Any]:
         "process": words.process(thread.pid),
         "name": clean(thread.name),
         "does": words.does(step),
-        "threads_alike": step.along,
+        "threads_alike": step.threads_alike,
         "at": words.location(step) or None,
         "since_s": (awaited.duration_s or None) if awaited is not None else None,
         "role_of_providers": (awaited.role or None) if awaited is not None else None,

@@ -82,7 +82,7 @@ class ChainStep(Struct, frozen=True):
 
     thread: HostThread
     awaited: Awaited | None  # None: the chain ends here, as the thread runs
-    along: int = 1  # threads of the process that wait for the same
+    threads_alike: int = 1  # threads of the process that wait for the same
 
 
 class Chain(Struct, frozen=True):

@@ -76,12 +76,12 @@ def _follow(start: int, scan: WaitScan, stuck: Set[int]) -> tuple[tuple[ChainSte
         if key in order:
             return tuple(steps), order[key]
         order[key] = len(steps)
-        steps.append(ChainStep(thread, awaited, _along(thread, awaited, scan)))
+        steps.append(ChainStep(thread, awaited, _count_alike(thread, awaited, scan)))
         tid = _next(awaited, scan, stuck)
     return tuple(steps), -1
 
 
-def _along(thread: HostThread, awaited: Awaited | None, scan: WaitScan) -> int:
+def _count_alike(thread: HostThread, awaited: Awaited | None, scan: WaitScan) -> int:
     if awaited is None:
         return 1
     return sum(

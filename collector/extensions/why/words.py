@@ -79,7 +79,7 @@ class WhyWords:
         if step.awaited is None:
             return _STATES.get(step.thread.state, "runs")
         does = clean(step.awaited.does, _MAX_LENGTH)
-        return _plural_verb(does) if step.along > 1 else does
+        return _plural_verb(does) if step.threads_alike > 1 else does
 
     def since(self, step: ChainStep) -> str:
         """Return how long a wait for a lock has lasted; "" if that is not known."""
@@ -90,8 +90,8 @@ class WhyWords:
 
     def subject(self, step: ChainStep, beside: int = 0) -> str:
         """Return a thread, or how many threads of its process do the same."""
-        if step.along > 1:
-            return counted(step.along, "thread")
+        if step.threads_alike > 1:
+            return counted(step.threads_alike, "thread")
         return self.thread(step, beside)
 
     def relation(self, before: ChainStep, step: ChainStep) -> str:
@@ -127,7 +127,7 @@ class WhyWords:
             yield self._clause(before, step)
 
     def _clause(self, before: ChainStep, step: ChainStep) -> str:
-        relation, does = self.relation(before, step), self.does(replace(step, along=1))
+        relation, does = self.relation(before, step), self.does(replace(step, threads_alike=1))
         awaited = before.awaited
         assert awaited is not None
         if awaited.role in _VERBS:
