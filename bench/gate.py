@@ -8,6 +8,7 @@ its lock for as long as A, or for some percent longer. GATES is the number of ga
 are numbers of busy processes beside the gate, CHANGES percentages, both with commas.
 
 The table has the exit statuses of the gates, and how long the median and the longest gate took.
+Each gate has a line on the standard error, so that nothing is lost if the row is cut short.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ def gate(program: Path, percent: int) -> tuple[int, float]:
     command += [str(program), f"c{_HOLD * (100 + percent) // 100}", _SECONDS]
     began = time.monotonic()
     done = subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
-    return done.returncode, time.monotonic() - began
+    duration_s = time.monotonic() - began
+    print(f"{percent} %: status {done.returncode}, {duration_s:.0f} s", file=sys.stderr, flush=True)
+    return done.returncode, duration_s
 
 
 @contextlib.contextmanager
