@@ -9,7 +9,7 @@ from locktop.collector.render.words.lock_kind import kind_word
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.views.cells import bar, counted, duration, exact, percent
 from locktop.tui.views.detail_parts import blank, heading, labelled, latest_events
-from locktop.tui.views.findings import pattern_findings, wait_findings
+from locktop.tui.views.findings import pattern_findings, stuck_findings, wait_findings
 from locktop.tui.views.histogram import histogram_lines
 from locktop.tui.views.holder_lines import (
     has_holder,
@@ -39,11 +39,12 @@ def class_details(
         ("  Right", "key"),
         (" shows them", "dim"),
     )
-    patterns = list(pattern_findings(index, ids))
+    findings = stuck_findings(index, ids, lock_class.waiters)
+    findings += pattern_findings(index, ids)
     waiters = [thread for thread in index.waiting if _lock_of_wait(thread) in ids]
-    yield from patterns
+    yield from findings
     worst = index.locks.get(_lock_of_wait(waiters[0])) if waiters else None
-    if worst is not None and not patterns:
+    if worst is not None and not findings:
         yield from wait_findings(index, worst, waiters)
     named = index.holder_of(worst) if worst is not None and not lock_class.holders else None
     if worst is not None and named is not None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 
 from locktop.collector.model import (
     ActivityState,
@@ -28,12 +29,13 @@ from locktop.tui.views.styled_line import Fold, Line, Span, make_line
 _MIN_S = 0.1
 #: Seconds of waits a second: fewer short waits are no finding.
 _MIN_RATE = 0.1
+#: Groups of threads of a hang: the advice stays in sight.
+_MAX_GROUPS = 3
 
 
 def lock_findings(index: SnapshotIndex, lock: Lock) -> Iterator[Line]:
     """The findings about a lock, each with its advice; none of a lock without a finding."""
-    stuck = list(_deadlocks(index, lambda report: lock.id in report.locks))
-    stuck = stuck or list(_hang(index, frozenset(lock.waiters)))
+    stuck = stuck_findings(index, {lock.id}, lock.waiters)
     patterns = list(pattern_findings(index, (lock.id,)))
     yield from (*stuck, *patterns)
     if not stuck and not patterns:
@@ -71,6 +73,14 @@ def thread_findings(index: SnapshotIndex, thread: Thread) -> Iterator[Line]:
             yield from wait_findings(index, index.locks[id_], index.waiters_of(id_), whose)
 
 
+def stuck_findings(
+    index: SnapshotIndex, locks: AbstractSet[int], waiters: Iterable[int]
+) -> list[Line]:
+    """The deadlocks of these locks; else the hang of the whole process, if a waiter is in it."""
+    deadlocks = _deadlocks(index, lambda report: not locks.isdisjoint(report.locks))
+    return list(deadlocks) or list(_hang(index, frozenset(waiters)))
+
+
 def pattern_findings(index: SnapshotIndex, locks: Container[int]) -> Iterator[Line]:
     """Each contention pattern of these locks, with its evidence and advice."""
     for pattern in index.snapshot.patterns:
@@ -106,9 +116,13 @@ def _hang(index: SnapshotIndex, tids: frozenset[int]) -> Iterator[Line]:
     unless = f", unless {hung.doubt}" if hung.doubt else ""
     title = "Hang" if hung.certain else "Possible hang"
     yield make_line((f" {title}: ", "stuck"), f"{hang.whom(index.snapshot)}{unless}")
-    for group in hang.groups(index.snapshot):
-        if any(thread.tid in tids for thread in group.threads):
-            yield make_line("   ", (hang.part(group), "strong"))
+    groups = hang.groups(index.snapshot)
+    about = [group for group in groups if any(thread.tid in tids for thread in group.threads)]
+    for group in about[:_MAX_GROUPS]:
+        yield make_line("   ", (hang.part(group), "strong"))
+    if len(about) > _MAX_GROUPS:
+        more = counted(len(about) - _MAX_GROUPS, "more group")
+        yield make_line((f"   and {more} of threads", "dim"))
     if hung.certain:
         yield advice_line(hang.REMEDY)
 

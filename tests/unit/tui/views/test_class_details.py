@@ -7,10 +7,11 @@ from itertools import takewhile
 
 import pytest
 from msgspec.structs import replace
-from unit.builders import blocking, records
+from unit.builders import blocking, records, scenarios
 
 from locktop.collector.model import (
     ActivityState,
+    Hang,
     LockRates,
     Pattern,
     PatternName,
@@ -106,3 +107,30 @@ def test_a_pattern_says_more() -> None:
     pattern = Pattern(PatternName.CONVOY, 1, (), "3 threads wait", "Take it less often.")
     snapshot = replace(blocking.writers(3), patterns=(pattern,))
     assert findings(snapshot) == [" Convoy: 3 threads wait", " advice    Take it less often."]
+
+
+def test_a_hang_of_the_whole_process_comes_before_the_waits() -> None:
+    calm = with_waits(with_second(blocking.writers(4)), 12.5)
+    tids = tuple(thread.tid for thread in calm.threads if thread.waiting_for is not None)
+    hung = replace(calm, hang=Hang(certain=True, since_s=12.5, tids=tids))
+    headline, *groups, more, advice = findings(hung)
+    assert headline.startswith(" Hang: all ")
+    assert [line.split(" waits")[0] for line in groups] == [
+        "   writer-200",
+        "   writer-201",
+        "   writer-202",
+    ]
+    assert more == "   and 1 more group of threads"
+    assert advice.startswith(" advice    Nothing in this process")
+    of_others = replace(calm, hang=Hang(certain=True, since_s=12.5, tids=(900,)))
+    assert findings(of_others) == findings(calm)
+
+
+def test_a_deadlock_of_one_lock_is_a_deadlock_of_the_class() -> None:
+    snapshot = scenarios.deadlock()
+    edge = snapshot.deadlocks[0].cycle[0]
+    index = SnapshotIndex(snapshot)
+    (lock_class,) = (one for one in index.classes.values() if edge.waits_for in one.locks)
+    lines = [line_text(line) for line in class_details(index, lock_class)]
+    assert lines[1].startswith(" Deadlock: 3 threads wait for each other"), lines
+    assert lines[1].endswith("  d shows it")
