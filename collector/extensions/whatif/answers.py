@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.extensions.whatif.analysis.answer import MAX_UNOBSERVED, Question, answer
+from locktop.collector.extensions.whatif.analysis.futex_locks import convert_futexes
 from locktop.collector.extensions.whatif.analysis.lanes import form_lanes
 from locktop.collector.extensions.whatif.analysis.semaphore_locks import convert_semaphores
 from locktop.collector.extensions.whatif.evidence import observe, recorded, unobserved_share
@@ -83,7 +84,7 @@ def predict_process(
 
     observed = observe(source, pid, duration_s, on_records)
     on_progress(Progress(is_recorded=True, part=0.0))
-    evidence = form_lanes(convert_semaphores(observed.evidence))
+    evidence = form_lanes(convert_semaphores(convert_futexes(observed.evidence)))
     check_marks(question.unit, evidence.marks)
     check_held(question.changes, evidence, observed.snapshot)
     check_used(question.changes, evidence, observed.snapshot)
@@ -106,7 +107,7 @@ def predict_recording(
     """Answer from a span of a recording, nanoseconds since 1970. Raises LocktopError."""
     on_progress(Progress(is_recorded=True, part=0.0))
     observed, snapshot = recorded(moments, from_ns, to_ns)
-    evidence = form_lanes(convert_semaphores(observed))
+    evidence = form_lanes(convert_semaphores(convert_futexes(observed)))
     question = Question(changes_of(wanted, snapshot), unit_of(wanted, snapshot))
     check_marks(question.unit, evidence.marks)
     check_held(question.changes, evidence, snapshot)
@@ -133,6 +134,7 @@ def _complete(what_if: WhatIf, snapshot: Snapshot) -> Answered:
         share.lock for share in what_if.pressure
     }
     locks |= {refusal.change.lock for refusal in what_if.refused} | {what_if.unit.lock}
+    locks |= what_if.partly_seen.keys()
     names = {lock.id: lock.name for lock in snapshot.locks if lock.id in locks}
     if what_if.refusal is WhatIfRefusal.FEW:
         what_if = replace(what_if, stuck=_stuck(what_if, snapshot))

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from locktop.collector.analysis.futex_releases import join_releases
 from locktop.collector.errors import LocktopError, reason_of
 from locktop.collector.extensions.whatif.analysis.answer import PARTS
 from locktop.collector.extensions.whatif.analysis.evidence import (
@@ -111,22 +112,26 @@ def observe(
     sampling, third, fourth = recorded_all.sampling, recorded_all.begin, recorded_all.end
     if fourth.ended:
         raise ended(pid)
-    evidence = _evidence(pid, drained, sampling, fourth)
+    last = source.scan(resolve=True)
+    evidence = _evidence(pid, drained, sampling, fourth, last)
     before, meanwhile = _acquired_per_s(first, second), _acquired_per_s(third, fourth)
     return Observed(
         evidence=evidence,
-        snapshot=source.scan(resolve=True),
+        snapshot=last,
         recording_cost=meanwhile / before if before and meanwhile else None,
         level_before=recorded_all.level_before,
         level_after=recorded_all.level_after,
     )
 
 
-def _evidence(pid: int, drained: _Drained, sampling: ThreadSampling, at_end: Snapshot) -> Evidence:
+def _evidence(
+    pid: int, drained: _Drained, sampling: ThreadSampling, at_end: Snapshot, named: Snapshot
+) -> Evidence:
+    """Return the evidence. ``named``: the snapshot with the types of futexes."""
     from_ns, to_ns = sampling.from_ns, sampling.to_ns
     drained.keep_enough(from_ns, to_ns)
     names = {thread.tid: thread.name for thread in at_end.threads}
-    records = [record for record in drained.records(from_ns, to_ns) if not record.is_release]
+    records = join_releases(drained.records(from_ns, to_ns), named)
     still = open_records(at_end, scan_time_ns(at_end, time.time_ns()), records, to_ns)
     return Evidence(
         from_ns=from_ns,
@@ -144,7 +149,8 @@ def _evidence(pid: int, drained: _Drained, sampling: ThreadSampling, at_end: Sna
         cpu_limit=cpu_limit(pid),
         unobserved_share=unobserved_share(at_end),
         request_shares=sampling.request_shares(),
-        futex_locks=_futex_locks(at_end),
+        futex_locks=_futex_locks(named),
+        timed_futexes=_timed_futexes(named),
         begun=sampling.begun,
     )
 
@@ -319,7 +325,7 @@ def recorded(moments: Moments, from_ns: int, to_ns: int) -> tuple[Evidence, Snap
                 part_s = runnable * snapshot.interval_s
                 queued[thread.tid] = queued.get(thread.tid, 0.0) + part_s
     used_s = {thread.tid: thread.cpu_s for thread in first.threads}
-    records = [record for record in moments.records(from_ns, to_ns) if not record.is_release]
+    records = join_releases(moments.records(from_ns, to_ns), last)
     still = open_records(last, to_ns, records, to_ns)
     signals = moments.signals(from_ns, to_ns) if isinstance(moments, HasSignals) else ()
     return (
@@ -345,6 +351,7 @@ def recorded(moments: Moments, from_ns: int, to_ns: int) -> tuple[Evidence, Snap
             cpu_ns=round(process_cpu_s * _NS),
             unobserved_share=unobserved_share(last),
             futex_locks=_futex_locks(last),
+            timed_futexes=_timed_futexes(last),
         ),
         last,
     )
@@ -353,6 +360,12 @@ def recorded(moments: Moments, from_ns: int, to_ns: int) -> tuple[Evidence, Snap
 def _futex_locks(snapshot: Snapshot) -> frozenset[int]:
     return frozenset(
         lock.id for lock in snapshot.locks if lock.kind in TIMED_BY_WAKES_KINDS and not lock.idle
+    )
+
+
+def _timed_futexes(snapshot: Snapshot) -> frozenset[int]:
+    return frozenset(
+        lock.id for lock in snapshot.locks if lock.kind in TIMED_BY_WAKES_KINDS and lock.hold_timed
     )
 
 

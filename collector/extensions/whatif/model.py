@@ -121,6 +121,9 @@ class WhatIf(Struct, frozen=True):
     names: Mapping[int, str] = {}  # of the locks here, by id: they may end before a later snapshot
     is_recorded: bool = False  # from a recording, which knows less than a live process shows
     refused: tuple[RefusedChange, ...] = ()  # the changes that have none, in the order of the user
+    #: By id: the replayed futexes, whose holds that began without a wait are mostly not seen. The
+    #: share of the span, 0..1, in which they are held in the replay.
+    partly_seen: Mapping[int, float] = {}
     #: When the throughput changed most, if that refuses all, ISO 8601, UTC; else "".
     changed_at: str = ""
     #: With the refusal FEW: the threads that have waited for all of the span, for which lock, and

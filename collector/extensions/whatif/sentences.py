@@ -15,7 +15,7 @@ from locktop.collector.extensions.whatif.model import (
     WhatIfRefusal,
 )
 from locktop.collector.model import Snapshot
-from locktop.collector.render.words.units import counted
+from locktop.collector.render.words.units import counted, percent
 from locktop.collector.sanitize import clean
 
 _HALF = 0.5
@@ -62,7 +62,7 @@ REASONS = {
     ),
     WhatIfRefusal.UNRECORDED: (
         "threads wait for a futex that is a lock, such as a Rust Mutex; a thread that takes a"
-        " free one makes no system call, so no records of these holds are there to replay"
+        " free one makes no system call, so too few of these holds have records to replay"
     ),
 }
 #: The way to the reason that threads are stuck: for a command, and on the screen.
@@ -257,7 +257,12 @@ def refused_change(refused: RefusedChange, what_if: WhatIf, names: Mapping[int, 
 
 def notes(what_if: WhatIf) -> list[str]:
     """Return what limits the predictions, one sentence each."""
-    said = []
+    said = [
+        f"{clean(what_if.names.get(lock, f'lock {lock}'))}: holds that began without a wait are not"
+        f" seen. The others take {percent(share)} of the time, and these are replayed."
+        for lock, share in what_if.partly_seen.items()
+        if what_if.predictions
+    ]
     cpus = [
         prediction.change.amount
         for prediction in what_if.predictions

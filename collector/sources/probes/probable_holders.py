@@ -78,9 +78,20 @@ class _Candidate(NamedTuple):
     likeness: _Likeness
 
 
+class _LockSleep(NamedTuple):
+    """One sleep of a thread that waits for a lock."""
+
+    tid: int
+    counts: tuple[int, int, int]  # of ThreadMoment: each sleep has others
+    lock: int  # id
+    type: str  # of the lock: its words go by it, and it is known later than the wait
+    stack: int  # id; functions on it tell where the words are
+
+
 class _Kept(Struct):
     """The answers about threads that sleep on, kept from one scan to the next."""
 
+    words: dict[_LockSleep, SoughtLock] = field(default_factory=dict)
     likenesses: dict[_HoldQuestion, _Likeness] = field(default_factory=dict)
     answers: dict[_HoldQuestion, _Answer] = field(default_factory=dict)
 
@@ -144,9 +155,10 @@ class _HolderSearch:
 
         ``budget_s``: CPU seconds to follow threads.
         """
+        targets = list(self._targets(wanted))
         self._until = time.thread_time() + budget_s
         probable: dict[int, tuple[ProbableHolder, ...]] = {}
-        for target in list(self._targets(wanted)):
+        for target in targets:
             holders = self._sleeping_holders(target)
             if holders is not None and not holders:
                 holders = self._running_holders(target)
@@ -267,12 +279,11 @@ class _HolderSearch:
             call = futex.parse_wait(self._pid, moment.call)
             if call is None or not 0 <= call.address - lock.address < _MAX_LOCK_SIZE:
                 continue
-            frames = self._draft.stacks.get(wait.stack, ())
-            stack = process_memory.read(self._pid, moment.call.sp, _PAGE)
-            if lock.kind is Kind.COND:
-                words = lock_words.shared_mutex_words(lock.address, frames, self._read)
-            else:
-                words = lock_words.words_of(lock.type, lock.address, frames, stack, self._read)
+            sleep = _LockSleep(thread.tid, moment.counts, lock.id, lock.type, wait.stack)
+            words = self._before.words.get(sleep)
+            if words is None:
+                words = self._words(lock, wait.stack, moment.call)
+            self.kept.words[sleep] = words
             if seems_idle:
                 words = replace(words, needs_proof=True)
             if words.addresses:
@@ -281,6 +292,14 @@ class _HolderSearch:
             waiters = frozenset(tid for _, tids in locks for tid in tids)
             for lock in {lock.id: lock for lock, _ in locks}.values():
                 yield _Target(lock, words, waiters)
+
+    def _words(self, lock: Lock, stack: int, call: SystemCall) -> SoughtLock:
+        """Return the words of a lock by a thread that waits for it, with this stack and call."""
+        frames = self._draft.stacks.get(stack, ())
+        if lock.kind is Kind.COND:
+            return lock_words.shared_mutex_words(lock.address, frames, self._read)
+        page = process_memory.read(self._pid, call.sp, _PAGE)
+        return lock_words.words_of(lock.type, lock.address, frames, page, self._read)
 
     def _candidates(self, target: _Target) -> list[_Candidate] | None:
         """Return the sleeping threads, those with the lock on their stack first.

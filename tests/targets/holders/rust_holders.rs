@@ -9,7 +9,7 @@ use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering::SeqCst};
 use std::sync::{mpsc, Arc};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 #[cfg(not(parking_lot))]
 mod locks {
@@ -256,6 +256,16 @@ fn guard_in_struct() {
     usual(|mutex| {
         let mut session = Worker { name: "session".to_string(), guard: lock(&mutex) };
         session.work();
+    });
+}
+
+/// Measures the hold: the clock's difference calls itself if the clock went back.
+fn holder_measures_time() {
+    usual(|mutex| {
+        let mut guard = lock(&mutex);
+        let begin = Instant::now();
+        hold();
+        *guard += begin.elapsed().as_nanos() as u64;
     });
 }
 
@@ -743,6 +753,7 @@ const SCENARIOS: &[(&str, fn())] = scenarios![
     in_closure,
     behind_trait_object,
     guard_in_struct,
+    holder_measures_time,
     guard_in_box,
     guard_moved_to_thread,
     guard_returned,

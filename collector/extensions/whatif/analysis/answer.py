@@ -76,8 +76,7 @@ def answer(
     unit, evidence, counted_parts = counted(
         evidence, question.unit, PARTS, _MAX_RECORDS, _MIN_ROUNDS
     )
-    builders = [ProgramBuilder(part, unit) for part in counted_parts]
-    spans = [SpanReplays(builder.build(), simulator) for builder in builders]
+    spans = [SpanReplays(ProgramBuilder(part, unit).build(), simulator) for part in counted_parts]
     recorded = [sum(span.program.rounds_per_s.values()) for span in spans]
     replayed = []
     for number, span in enumerate(spans, 1):
@@ -116,6 +115,7 @@ def answer(
         cpus=evidence.cpus,
         cpus_used=sum(thread.cpu_ns for thread in evidence.times.values()) / evidence.span_ns,
         refused=tuple(refused),
+        partly_seen=evidence.partly_seen,
         changed_at=(_change_of(counted_parts, recorded) if refusal is WhatIfRefusal.PHASES else ""),
     )
 

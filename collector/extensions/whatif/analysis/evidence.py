@@ -63,6 +63,9 @@ class Evidence(Struct, frozen=True):
     marks: Sequence[MarkRecord] = ()  # the oldest first
     #: ids of the futexes that are locks: threads wait for them in contention
     futex_locks: Set[int] = frozenset()
+    timed_futexes: Set[int] = frozenset()  # those of them whose holds after a wait are timed
+    #: By id: locks whose holds are known in part, and the share of the span that these take.
+    partly_seen: Mapping[int, float] = {}
     begun: Mapping[int, BegunThread] = {}  # by tid
 
     @property

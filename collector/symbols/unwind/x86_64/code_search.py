@@ -7,6 +7,7 @@ where the frame ends.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 from iced_x86 import FlowControl, Instruction, Mnemonic, OpKind, Register
@@ -27,6 +28,9 @@ _MAX_STEPS = 6000
 _MAX_CALL_STEPS = 3000  # of a call that is not for the lock alone
 #: Calls within calls: std::make_shared takes a lock 17 calls deep without optimisation.
 _MAX_DEPTH = 20
+#: Calls of one function within each other on ways with a branch that is not known. A further call
+#: returns as on the other ways: Instant::elapsed() of Rust calls a function that may call itself.
+_MAX_RECURSION = 2
 _MAX_ROUNDS = 64  # of a loop whose branches are all known
 _MAX_VISITS = 3  # of a place on ways with a branch that is not known
 _MAX_SLEEPS = 4  # system calls on the way
@@ -79,6 +83,7 @@ class CodeSearch:
         self._read = read
         self._steps, self._limit = 0, _MAX_STEPS
         self._sleeps = 0
+        self._calls = Counter[int]()  # within which the present way is, by function
         self._lost: set[int] = set()  # functions that could not be followed to their end
         self._references: dict[int, bool] = {}  # by address: whether the lock is seen from there
 
@@ -152,9 +157,17 @@ class CodeSearch:
         return targets
 
     def call(
-        self, target: int, state: MachineState, depth: int, *, is_of_lock: bool
+        self,
+        target: int,
+        state: MachineState,
+        depth: int,
+        *,
+        is_of_lock: bool,
+        is_certain: bool,
     ) -> SearchOutcome | None:
         """Follow a function that gets the lock, or that a function of the lock calls.
+
+        ``is_certain``: all branches of the caller were known.
 
         Returns:
             Where it leads; None if it does not get the lock, or is not followed.
@@ -165,10 +178,14 @@ class CodeSearch:
             return None
         if depth >= _MAX_DEPTH or target in self._lost:
             return SearchOutcome(is_lost=True)
+        if not is_certain and self._calls[target] >= _MAX_RECURSION:
+            return SearchOutcome()
         is_argument, limit = self.is_argument(state), self._limit
         if not is_argument and not is_of_lock:
             self._limit = min(limit, self._steps + _MAX_CALL_STEPS)
+        self._calls[target] += 1
         outcome = self.follow(target, state, depth + 1)
+        self._calls[target] -= 1
         self._limit = limit
         if outcome.is_lost and not outcome.uses and not is_argument:
             self._lost.add(target)
@@ -333,7 +350,7 @@ class _FunctionSearch:
     def _end_in_function(self, way: _Way) -> None:
         """Follow a function that is called by a jump."""
         outcome, target = self._outcome, self._search.destination(way.ip)
-        callee = self._search.call(target, way.state, self._depth, is_of_lock=self._is_of_lock)
+        callee = self._callee(target, way.state, way)
         if callee is None:
             if self._search.function(target).may_return:
                 self._end(way.state)
@@ -342,6 +359,12 @@ class _FunctionSearch:
         outcome.is_lost |= callee.is_lost
         if callee.end is not None:
             self._end(callee.end)
+
+    def _callee(self, target: int, state: MachineState, way: _Way) -> SearchOutcome | None:
+        is_of_lock, is_certain = self._is_of_lock, way.is_certain
+        return self._search.call(
+            target, state, self._depth, is_of_lock=is_of_lock, is_certain=is_certain
+        )
 
     def _end(self, state: MachineState) -> None:
         if self._outcome.end is None:
@@ -403,7 +426,7 @@ class _FunctionSearch:
         inner = state.copy()
         inner.push_return()
         is_argument = self._search.is_argument(state)
-        callee = self._search.call(target, inner, self._depth, is_of_lock=self._is_of_lock)
+        callee = self._callee(target, inner, way)
         if callee is None:
             state.forget_after_call(None)
             return not target or self._search.function(target).may_return

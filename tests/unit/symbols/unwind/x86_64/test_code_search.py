@@ -72,6 +72,15 @@ USES: dict[tuple[str, str], NextUse] = {
         "test %edx, %edx; je 1f; jmp *%r13; 1: ret",
     ): DOUBTED,
     ("mov %r12, %rdi; call f1; movl $2, (%rbx); ret", "jmp *%r13"): RAISES,
+    # A function that calls itself returns as on its ways that do not.
+    (
+        "mov %r12, %rdi; call f1; movl $0, (%rbx); ret",
+        "test %edx, %edx; je 1f; call f1; mov %r12, %rdi; call f1; 1: ret",
+    ): LOWERS,
+    (
+        "mov %rbx, %rdi; call f1; movl $0, (%rbx); ret",
+        "test %edx, %edx; je 1f; call f1; mov %rbx, %rdi; call f1; 1: movl $2, (%rbx); ret",
+    ): RAISES,
     # A function that is not known gets another object.
     ("mov %r12, %rdi; call f1; movl $0, (%rbx); ret", "xor %edi, %edi; jmp *%r13"): LOWERS,
     ("mov %r12, %rdi; call f1; movl $0, (%rbx); ret", "mov %r13, %rdi; jmp *%r13"): DOUBTED,
