@@ -38,6 +38,14 @@ def chain(pid: int, scan: WaitScan, stuck: StuckSets) -> Chain:
     return Chain(pid, WhyVerdict.WAITS, steps, back_to)
 
 
+def chain_of_thread(tid: int, scan: WaitScan) -> Chain:
+    """Return the way from one thread to where its wait ends, without a verdict on deadlocks."""
+    thread = scan.threads[tid]
+    steps, back_to = _follow(tid, scan, frozenset())
+    verdict = WhyVerdict.WAITS if tid in scan.awaited else WhyVerdict.NONE
+    return Chain(thread.pid, verdict, steps, back_to)
+
+
 def _most_telling(tids: Iterable[int], scan: WaitScan) -> int:
     """Return the thread whose wait says most about a process: one of many that are alike."""
     every = list(tids)

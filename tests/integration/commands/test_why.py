@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
 import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import pytest
 from support import requirements, tool
+from support.across import running
 from support.eventually import until
 from support.targets import StartTarget, source_of
 
@@ -66,27 +64,6 @@ def batches(program: str) -> list[list[str]]:
     """Return the scenarios in parts that run at the same time."""
     names = scenarios(program)
     return [names[start : start + _BATCH] for start in range(0, len(names), _BATCH)]
-
-
-@contextmanager
-def running(program: str, name: str, *before: str) -> Iterator[int]:
-    """Run a scenario; yield the pid that it says. All its processes end at the end.
-
-    Args:
-        program: the target.
-        name: the scenario.
-        before: a command that runs the scenario.
-    """
-    arguments = [*before, sys.executable, str(source_of(program)), name]
-    process = subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, start_new_session=True)
-    assert process.stdout is not None
-    try:
-        yield int(process.stdout.readline())
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.stdout.close()
-        process.wait()
 
 
 def chains(pids: list[int]) -> dict[int, dict[str, Any]]:
