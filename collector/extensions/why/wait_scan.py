@@ -40,7 +40,8 @@ class WaitScan:
                 if awaited is None:
                     continue
                 self.awaited[thread.tid] = awaited
-                new = [other for other in awaited.pids if other not in wanted]
+                pids = dict.fromkeys((*awaited.pids, *awaited.sharers))
+                new = [other for other in pids if other not in wanted]
                 wanted.update(new)
                 queue.extend(new)
 
@@ -63,9 +64,13 @@ class WaitScan:
         doubt = lock.doubt or by_call.doubt
         return replace(lock, other_end=other_end, doubt=doubt, frames=frames)
 
-    def graph(self) -> WaitForGraph:
-        """Return the waits that nobody else can end."""
-        requests = _Requests()
+    def graph(self, is_strict: bool = False) -> WaitForGraph:
+        """Return the waits that nobody else can end.
+
+        Args:
+            is_strict: whether ``Awaited.sharers`` count as providers.
+        """
+        requests = _Requests(is_strict)
         blocked = {}
         for tid, awaited in self.awaited.items():
             thread = self.threads[tid]
@@ -80,12 +85,20 @@ class WaitScan:
 class _Requests:
     """The requests of waits. Waits for the same threads share theirs: there may be thousands."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_strict: bool) -> None:
+        self._is_strict = is_strict
+        self._unions: dict[tuple[int, int], frozenset[int]] = {}
         self._requests: dict[tuple[object, ...], Request] = {}
 
     def requests(self, awaited: Awaited) -> tuple[Request, ...]:
         """Return the conditions that must all be met before a wait can end."""
-        named = self._request(awaited.providers, not awaited.needs_all, awaited.doubt)
+        providers = awaited.providers
+        if self._is_strict and awaited.sharer_tids:
+            key = id(providers), id(awaited.sharer_tids)
+            if key not in self._unions:
+                self._unions[key] = providers | awaited.sharer_tids
+            providers = self._unions[key]
+        named = self._request(providers, not awaited.needs_all, awaited.doubt)
         if awaited.wakers is None:
             return (named,)
         return named, self._request(awaited.wakers, True, awaited.waker_doubt)
