@@ -107,6 +107,13 @@ class Chain(Struct, frozen=True):
     doubts: tuple[str, ...] = ()  # what is missing for certainty
 
 
+class WaitGroup(Struct, frozen=True):
+    """The threads of a process that wait for the same."""
+
+    threads: tuple[HostThread, ...]
+    awaited: Awaited
+
+
 class WhyAnswer(Struct, frozen=True):
     """The answers for the processes that were asked for, of one scan at the machine."""
 
@@ -115,5 +122,6 @@ class WhyAnswer(Struct, frozen=True):
     names: Mapping[int, str]  # of the processes in the chains, by pid: "convert 4802"
     #: Names of the threads in the chains, by tid, as the program itself knows them.
     thread_names: Mapping[int, str]
+    waits: tuple[WaitGroup, ...] = ()  # of all processes that the chains may reach
     hidden: tuple[int, ...] = ()  # processes whose files or calls this user may not see
     scan_s: float = 0.0  # seconds that the looks took

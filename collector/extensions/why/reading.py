@@ -56,7 +56,7 @@ def why_stuck() -> WhyAnswer:
     ]
     if not pids:
         count, scan_s = len(everybody), time.monotonic() - begin
-        return WhyAnswer((), count, {}, {}, _hidden(first), scan_s)
+        return WhyAnswer((), count, {}, {}, hidden=_hidden(first), scan_s=scan_s)
     answer = _answer(pids, WaitScan(pids, {}), begin)
     chains = tuple(chain for chain in answer.chains if chain.verdict in DEADLOCKED)
     return replace(answer, chains=chains)
@@ -128,8 +128,9 @@ def _answer(pids: Sequence[int], calls: WaitScan, begin: float) -> WhyAnswer:
     return WhyAnswer(
         chains=tuple(map(details.add, chains)),
         scanned=len(first.host.processes),
-        names={pid: first.host.name(pid) for pid in _pids(chains)},
+        names={pid: first.host.name(pid) for pid in {*first.reached, *_pids(chains)}},
         thread_names={tid: name for scan in scans.values() for tid, name in scan.names.items()},
+        waits=first.groups(),
         hidden=_hidden(first),
         scan_s=time.monotonic() - begin,
     )

@@ -11,7 +11,13 @@ from locktop.collector.analysis.wait_for_graph import BlockedThread, Request, Wa
 from locktop.collector.extensions.why.call_waits import TIME_LIMIT, CallWaits
 from locktop.collector.extensions.why.host import Host
 from locktop.collector.extensions.why.lock_waits import ProcessScan
-from locktop.collector.extensions.why.model import ANY_THREAD, HOLDER, Awaited, HostThread
+from locktop.collector.extensions.why.model import (
+    ANY_THREAD,
+    HOLDER,
+    Awaited,
+    HostThread,
+    WaitGroup,
+)
 from locktop.collector.model import BlockReason
 
 #: Processes of one search. Beyond them, a provider counts as one that may go on.
@@ -63,6 +69,16 @@ class WaitScan:
         other_end = "" if is_owned else by_call.other_end
         doubt = lock.doubt or by_call.doubt
         return replace(lock, other_end=other_end, doubt=doubt, frames=frames)
+
+    def groups(self) -> tuple[WaitGroup, ...]:
+        """Return all waits; threads of a process that wait for the same are together."""
+        groups: dict[tuple[int, str], list[HostThread]] = {}
+        for tid, awaited in self.awaited.items():
+            thread = self.threads[tid]
+            groups.setdefault((thread.pid, awaited.does), []).append(thread)
+        return tuple(
+            WaitGroup(tuple(threads), self.awaited[threads[0].tid]) for threads in groups.values()
+        )
 
     def graph(self, is_strict: bool = False) -> WaitForGraph:
         """Return the waits that nobody else can end.

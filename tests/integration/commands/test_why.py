@@ -7,12 +7,14 @@ import os
 import re
 import subprocess
 from contextlib import ExitStack, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 from support import requirements, tool
 from support.across import running
 from support.eventually import until
+from support.rights import NOBODY
 from support.targets import StartTarget, source_of
 
 from locktop.collector.linux import procfs, unix_sockets
@@ -248,6 +250,23 @@ def test_namespaces_of_a_container_are_no_border(name: str) -> None:
         until(lambda: tool.run("why", pid).returncode == 1, "status 1")
 
 
+def test_an_ordinary_user_hears_what_was_hidden(tmp_path: Path) -> None:
+    """The pipes of a deadlock may be in a process of another user: it is possible at most."""
+    if os.geteuid():
+        pytest.skip("only root can start a process of another user")
+    setpriv = requirements.command("setpriv", "util-linux")
+    to_nobody = (str(setpriv), f"--reuid={NOBODY}", "--clear-groups")
+    with running("circles", "both_read", *to_nobody) as pid:
+        until(lambda: tool.run("why", pid).returncode == 1, "status 1 for root")
+        command = [*to_nobody, tool.COMMAND, "why", str(pid)]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 3, done.stderr
+    assert done.stdout.startswith("possible deadlock: ")
+    lines = " ".join(done.stdout.split())
+    assert re.search(r"not certain: the open files of \d+ processes are hidden", lines)
+    assert re.search(r"The kernel hides \d+ processes from this user; root sees more", lines)
+
+
 def test_the_exit_status_is_that_of_check() -> None:
     with running("circles", "both_read") as stuck, running("near_circles", "udp") as healthy:
         until(lambda: tool.run("why", stuck).returncode == 1, "status 1")
@@ -295,6 +314,17 @@ def test_the_graph_is_one_of_graphviz() -> None:
     done = subprocess.run(["dot", "-Tplain"], input=graph, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert len(re.findall(r"^edge ", done.stdout, re.MULTILINE)) == 2
+
+
+def test_the_graph_of_the_machine_has_each_thread_that_waits() -> None:
+    with running("circles", "threads_behind_a_lock_and_a_full_pipe") as pid:
+        until(lambda: tool.run("why", pid).returncode == 1, "status 1")
+        graphs = [tool.run("why", what, "--format", "dot").stdout for what in (pid, "--stuck")]
+    for graph in graphs:
+        assert f"subgraph cluster_{pid} " in graph
+        assert "and 4 more\\nwaits for Lock in reader" in graph
+        # The first thread waits for the end of another one, which is no step of the chain.
+        assert re.search(rf't{pid} \[label="python[^"]*\\nwaits for ', graph), graph
 
 
 def test_peers_of_unix_sockets_are_those_that_the_test_made() -> None:
