@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from textual import events
+from textual import events, on
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.render.formats import CALL_TREE_FORMATS, ResultFormats
@@ -17,6 +17,7 @@ from locktop.tui.frame_pacer import Pacer
 from locktop.tui.input_options import DEFAULT_INPUT, InputOptions
 from locktop.tui.keys_elsewhere import is_view, view_of, where_it_works
 from locktop.tui.screen_start import ScreenStart
+from locktop.tui.screens.elsewhere_reader import ProcessChosen
 from locktop.tui.screens.monitor import MonitorScreen
 from locktop.tui.terminal.driver import Meter
 from locktop.tui.themed_app import ThemedApp
@@ -27,6 +28,7 @@ from locktop.tui.widgets.quit_dialog import QuitDialog
 if TYPE_CHECKING:
     from locktop.collector.recording.moments import Moments
     from locktop.collector.render.profiles.profile import Profile, Weight
+    from locktop.collector.sources.attach import Source
     from locktop.tui.screens.call_tree import CallTreeScreen
 
 
@@ -48,6 +50,7 @@ class LocktopApp(ThemedApp[int]):
         is_replay: bool = False,
         first_view: str = "",
         start: ScreenStart | None = None,
+        attach: Callable[[int], Source] | None = None,
         input_options: InputOptions = DEFAULT_INPUT,
         environ: Mapping[str, str] = os.environ,
         now: Callable[[], float] = time.monotonic,
@@ -66,6 +69,7 @@ class LocktopApp(ThemedApp[int]):
             is_replay: whether there is a recording and no process.
             first_view: begin with this view of an extension.
             start: what the screen shows at first; None: the list of locks.
+            attach: opens another process, to which the app ends then. None: the app stays.
             input_options: the keys and the mouse.
             environ: the environment variables.
             now: a monotonic clock in seconds.
@@ -73,6 +77,9 @@ class LocktopApp(ThemedApp[int]):
         super().__init__(theme, Meter(), environ, input_options)
         start = start or ScreenStart()
         self._leave_running = leave_running
+        self._open_source = attach
+        #: The process that the user wants to watch next.
+        self.next_source: Source | None = None
         self._monitor = MonitorScreen(
             feed,
             self.meter,
@@ -129,6 +136,19 @@ class LocktopApp(ThemedApp[int]):
     def on_user_signal(self) -> None:
         """Save the snapshot on the screen."""
         self._monitor.action_save("json")
+
+    @on(ProcessChosen)
+    def _watch_next(self, event: ProcessChosen) -> None:
+        """End, for another process to be watched, or say how to watch it."""
+        if self._open_source is None:
+            self._monitor.show_message(f"In another terminal: locktop -p {event.pid}")
+            return
+        try:
+            self.next_source = self._open_source(event.pid)
+        except LocktopError as error:
+            self._monitor.show_error(error)
+        else:
+            self.exit()
 
     async def action_quit(self) -> None:
         """Quit; ask before, if that ends a program. Ctrl+C is an answer too."""

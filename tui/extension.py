@@ -19,7 +19,13 @@ if TYPE_CHECKING:
     from locktop.collector.model import Lock
     from locktop.collector.render.words.snapshot_index import SnapshotIndex
     from locktop.tui.action_types import Action
-    from locktop.tui.extension_parts import Command, CommandMode, MonitorKey, SnapshotSource
+    from locktop.tui.extension_parts import (
+        Command,
+        CommandMode,
+        MonitorKey,
+        SnapshotSource,
+        StepElsewhere,
+    )
 
 
 class SnapshotOption:
@@ -83,6 +89,8 @@ class ScreenExtension(Extension):
         view_label: the place of that view among those with a digit.
         lock_details: yields lines for the details of a lock, each a Line (views/styled_line.py).
         command_modes: returns modes of commands of others, by the names of the commands.
+        steps_elsewhere: returns for threads of a process, by tid, the steps of their waits that
+            lead to other processes (StepElsewhere). The tree of blockers shows them.
         parts: other arguments of Extension.
     """
 
@@ -97,6 +105,8 @@ class ScreenExtension(Extension):
         view_label: ViewLabel | None = None,
         lock_details: Callable[[SnapshotIndex, Lock], Iterator[Any]] | None = None,
         command_modes: Callable[[], Mapping[str, CommandMode]] | None = None,
+        steps_elsewhere: Callable[[int, Sequence[int]], Mapping[int, Sequence[StepElsewhere]]]
+        | None = None,
         **parts: Any,
     ) -> None:
         super().__init__(name, **parts)
@@ -107,6 +117,7 @@ class ScreenExtension(Extension):
         self.view_label = view_label
         self.lock_details = lock_details
         self.command_modes = command_modes
+        self.steps_elsewhere = steps_elsewhere
 
 
 @cache
@@ -126,6 +137,15 @@ def command_modes(command: str) -> list[CommandMode]:
         if extension.command_modes is not None
     ]
     return [modes[command] for modes in by_command if command in modes]
+
+
+def steps_elsewhere(pid: int, tids: Sequence[int]) -> Mapping[int, Sequence[StepElsewhere]]:
+    """The steps that extensions know of the waits of threads, by tid. See ScreenExtension."""
+    steps: dict[int, Sequence[StepElsewhere]] = {}
+    for extension in screen_extensions():
+        if extension.steps_elsewhere is not None:
+            steps |= extension.steps_elsewhere(pid, tids)
+    return steps
 
 
 @cache

@@ -68,6 +68,13 @@ class View(Protocol):
         """Return a snapshot to save or to copy, with the section of the extension."""
 
 
+class StepElsewhere(NamedTuple):
+    """A step of the wait of a thread, on its way to or in another process."""
+
+    pid: int
+    text: str  # "the only reader is convert 4802: waits for the end of ..."
+
+
 class MonitorKey(NamedTuple):
     """A key of the monitor that opens a view. The action has the name of the extension."""
 

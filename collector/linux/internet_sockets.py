@@ -25,11 +25,17 @@ class InternetSocket(NamedTuple):
     inode: int  # 0: no process has accepted the connection yet
     listens: bool = False
     connects: bool = False  # the other side has not answered yet
+    namespace: int = 0  # the process by which the network namespace was read
 
     @property
     def is_connected(self) -> bool:
         """Whether the socket has another end."""
         return not self.listens and not self.remote.endswith(":0")
+
+    def may_reach(self, other: InternetSocket) -> bool:
+        """Return whether a packet may go from here to another socket, by the namespaces alone."""
+        is_loopback = self.remote.startswith(("127.", "[::1]"))
+        return not is_loopback or self.namespace == other.namespace
 
     @property
     def port(self) -> str:
@@ -59,6 +65,7 @@ def _rows(pid: int, protocol: str) -> Iterator[InternetSocket]:
             inode=int(fields[9]),
             listens=protocol.startswith("tcp") and state == _LISTENS,
             connects=protocol.startswith("tcp") and state == _CONNECTS,
+            namespace=pid,
         )
 
 

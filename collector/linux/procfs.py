@@ -274,6 +274,11 @@ def tracer(pid: int) -> int:
     return int(_status_field(pid, b"TracerPid"))
 
 
+def has_timers(pid: int) -> bool:
+    """Return whether a process has timers of timer_create(2)."""
+    return bool(read(f"/proc/{pid}/timers"))
+
+
 def _status_field(pid: int, name: bytes) -> bytes:
     for line in read(f"/proc/{pid}/status").splitlines():
         if line.startswith(name + b":"):

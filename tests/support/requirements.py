@@ -55,6 +55,12 @@ def missing(what: str, package: str, optional: bool = False) -> NoReturn:
     pytest.skip(reason)
 
 
+def right_to_mount() -> None:
+    """Skip a test that mounts a file system in user space, without root or the kernel's part."""
+    if os.geteuid() or not os.access("/dev/fuse", os.W_OK):
+        pytest.skip("a mount of a file system in user space needs root and /dev/fuse")
+
+
 def packages(reasons: list[str]) -> list[str]:
     """Return the packages that these reasons of skipped tests name, sorted."""
     return sorted({

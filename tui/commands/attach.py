@@ -107,9 +107,11 @@ def watch(
             first_view=first_view,
             input_options=options.input_options(arguments),
             start=start,
+            attach=None if launched else lambda pid: attached(pid, arguments),
         )
         app.meter.synchronized = arguments.settings.synchronized
         app.add_warnings(warnings)
-        return run_app(app, launched=launched)
+        status = run_app(app, launched=launched)
     finally:
         feed.stop()
+    return watch(app.next_source, arguments) if app.next_source is not None else status

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from locktop.collector.model import BlockingRoot, Lock, RootKind
@@ -10,6 +10,7 @@ from locktop.collector.render.words import blocking as blocking_rows
 from locktop.collector.render.words.blocking import BlockingRow
 from locktop.collector.render.words.row_filter import RowFilter
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
+from locktop.tui.extension_parts import StepElsewhere
 from locktop.tui.screens.details_subject import DetailsSubject, Topic
 from locktop.tui.typed_filter import TypedFilter
 from locktop.tui.views import blocking
@@ -18,7 +19,7 @@ from locktop.tui.views.deadlock_details import deadlock_details
 from locktop.tui.views.lock_details import lock_details
 from locktop.tui.views.row_groups import RowGroups
 from locktop.tui.views.sorting import StableSorter
-from locktop.tui.views.styled_line import Line, cut
+from locktop.tui.views.styled_line import Line, cut, make_line
 from locktop.tui.views.subject_graphs import LastMinutes
 from locktop.tui.views.table import Table, lay_out, whole_row
 from locktop.tui.views.thread_details import thread_details
@@ -27,6 +28,10 @@ from locktop.tui.widgets.item_list import ItemList
 _Key = tuple[Hashable, ...]
 #: The begin of the key of a line below a root.
 _ABOUT = "about"
+#: The begin of the key of a step in another process, followed by its number and the key of a row.
+_STEP = "step"
+#: The first thread of a process, of which the tree tells if no thread waits for a lock.
+_MAIN = 0
 
 
 class BlockingPanel:
@@ -46,6 +51,11 @@ class BlockingPanel:
         self._rows: dict[int, BlockingRow] = {}
         self._parents: dict[int, int] = {}
         self._table: Table[BlockingRow] | None = None
+        #: Returns the steps of threads of a process to other processes, by tid.
+        self.elsewhere: Callable[[int, Sequence[int]], Mapping[int, Sequence[StepElsewhere]]] = (
+            lambda pid, tids: {}
+        )
+        self._steps: dict[int, StepElsewhere] = {}  # by row
 
     @property
     def subject(self) -> DetailsSubject | None:
@@ -57,6 +67,12 @@ class BlockingPanel:
         root = row.root if row is not None else None
         is_holder = root is not None and root.kind is RootKind.HOLDER
         return DetailsSubject(Topic.BLOCKING, current, root.lock if root and is_holder else 0)
+
+    @property
+    def process_elsewhere(self) -> int:
+        """The pid of the step under the cursor; 0: the row is no step."""
+        step = self._steps.get(self.widget.current or 0)
+        return step.pid if step is not None else 0
 
     # Keys
 
@@ -105,6 +121,8 @@ class BlockingPanel:
 
         def line(id_: int) -> Line:
             row = self._rows[id_]
+            if id_ in self._steps:
+                return cut(make_line(f"    → {self._steps[id_].text}"), width)
             if row.key[0] == _ABOUT and row.root is not None:
                 return cut(blocking.about_line(index, row.root), width)
             return table.line(row, blocking.mark(index, row))
@@ -115,7 +133,11 @@ class BlockingPanel:
         self, index: SnapshotIndex, wanted: RowFilter, width: int
     ) -> dict[int, dict[int, BlockingRow]]:
         """The visible rows by id, in the tree of each root; fill in ``_parents``."""
-        self._parents = {}
+        self._parents, self._steps = {}, {}
+        tids = [tid for root in index.blocking.roots if (tid := _holder(index, root))]
+        steps = self.elsewhere(
+            index.snapshot.process.pid, tids if index.blocking.roots else [_MAIN]
+        )
         trees: dict[int, dict[int, BlockingRow]] = {}
         rows: dict[int, BlockingRow] | None = None
         path: list[int] = []
@@ -139,7 +161,24 @@ class BlockingPanel:
                 about = BlockingRow((_ABOUT, *row.key), 1, row.root or row.roots[0])
                 rows[self._id_of(about.key)] = about
                 self._parents[self._id_of(about.key)] = id_
+            if row.root is not None:
+                holder_steps = steps.get(_holder(index, row.root), ())
+                for step_id, step_row in self._step_rows(row, holder_steps[1:]):
+                    rows[step_id] = step_row
+                    self._parents[step_id] = id_
+        if not trees and not wanted:
+            main = BlockingRow(("thread", index.snapshot.process.pid), 0)
+            trees |= {id_: {id_: row} for id_, row in self._step_rows(main, steps.get(_MAIN, ()))}
         return trees
+
+    def _step_rows(
+        self, row: BlockingRow, steps: Sequence[StepElsewhere]
+    ) -> Iterator[tuple[int, BlockingRow]]:
+        for number, step in enumerate(steps):
+            key = (_STEP, number, *row.key)
+            id_ = self._id_of(key)
+            self._steps[id_] = step
+            yield id_, BlockingRow(key, 1, row.root)
 
     def _is_open(self, key: _Key) -> bool:
         return blocking_rows.is_open_at_first(key) != (key in self._changed)
@@ -173,7 +212,8 @@ class BlockingPanel:
         if not tree.roots:
             if index.dormant:
                 return "not known: the library is dormant"
-            return "no wait for a lock is observed now"
+            but = ", but for another process" if self._steps else ""
+            return f"no wait for a lock is observed now{but}"
         caption = f"{len(tree.waiters)} waiting behind {counted(len(tree.roots), 'root')}"
         return f"{caption}, with “{typed.filter.text}”" if typed.filter else caption
 
@@ -182,7 +222,7 @@ class BlockingPanel:
     def row_text(self, index: SnapshotIndex) -> str:
         """The row under the cursor as plain text, with all columns; "" without a row."""
         row = self._rows.get(self.widget.current or 0)
-        if row is None or (row.key[0] == _ABOUT and row.root is not None):
+        if row is None or row.key[0] in (_ABOUT, _STEP):
             return self.widget.current_text
         return whole_row(blocking.columns(index), row)
 
@@ -216,6 +256,8 @@ class BlockingPanel:
             return id_ if id_ in index.threads else 0
         if row.root is not None:
             return row.root.tids[0] if row.root.tids else 0
+        if row.key[0] == _STEP and isinstance(row.key[-1], int):
+            return row.key[-1]
         return row.waiters[0].tid if row.waiters else 0
 
     def lock_root(self, index: SnapshotIndex, id_: int) -> int:
@@ -229,6 +271,8 @@ class BlockingPanel:
         row = self._rows.get(id_)
         if row is None or self.widget.display:
             return row
+        if row.key[0] == _STEP:
+            return row
         key = row.key[1:] if row.key[0] == _ABOUT else row.key
         rows = blocking_rows.rows(index.blocking, index.threads, self._is_open, index.class_of)
         return next((present for present in rows if present.key == key), None)
@@ -240,6 +284,15 @@ class BlockingPanel:
             return None
         id_ = row.root.lock if row.root is not None else row.waiters[0].lock
         return index.locks.get(id_)
+
+
+def _holder(index: SnapshotIndex, root: BlockingRoot) -> int:
+    """The tid of the thread at a root, or of the probable holder of its lock; 0 if not known."""
+    if root.kind is RootKind.HOLDER:
+        return root.tids[0]
+    lock = index.locks.get(root.lock) if root.kind is RootKind.LOCK else None
+    named = index.holder_of(lock) if lock is not None else None
+    return named.tids[0] if named is not None and named.tids else 0
 
 
 def _cycle_lines(index: SnapshotIndex, root: BlockingRoot) -> Iterable[Line]:

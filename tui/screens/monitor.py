@@ -125,7 +125,7 @@ class MonitorScreen(ListScreen):
         """Find the widgets and start the feed."""
         self._headline = self.query_one("#headline", FixedLines)
         self._view_bar = self.query_one(ViewBar)
-        self._body = MonitorBody(self)
+        self._body = MonitorBody(self, self._feed)
         self.texts = MonitorTexts(self, self._body, lambda: self._index, self.above.annotate)
         self._body.locks.pressure = self.pressure.phases
         if wrong := self._body.begin(self._start):
@@ -251,6 +251,7 @@ class MonitorScreen(ListScreen):
             self.above.show_snapshot(index.snapshot)
             return
         self._draw_status()
+        self._body.is_live = not (self._paused or self.past.is_active)
         stale = "" if self.past.is_active else self._feed.stale
         past, reason = self.travel.past_alerts(), self.travel.reason
         self._headline.show(top_lines(index, stale, self.size, past, reason))
@@ -269,9 +270,8 @@ class MonitorScreen(ListScreen):
             self._body.draw_overview(self._index, self.activity, alerts, is_now)
 
     def _draw_details(self) -> None:
-        is_live = not (self._paused or self.past.is_active)
         if self._index is not None:
-            self._follow(self._body.draw_details(self._index, self.activity, is_live))
+            self._follow(self._body.draw_details(self._index, self.activity))
         self._sources.read_wanted()
 
     def _follow(self, details: Followed) -> None:

@@ -12,12 +12,14 @@ from textual.geometry import Size
 from locktop.collector.model import Notable
 from locktop.collector.render.words.nearest import question
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
+from locktop.tui.feed import SnapshotFeed
 from locktop.tui.screen_start import LISTS, ScreenStart
 from locktop.tui.screens.activity_reader import ActivityReader
 from locktop.tui.screens.blocking_panel import BlockingPanel
 from locktop.tui.screens.deadlock_panel import DeadlockPanel
 from locktop.tui.screens.details_subject import Topic
 from locktop.tui.screens.details_target import DetailsTarget, Followed
+from locktop.tui.screens.elsewhere_reader import ElsewhereReader, ProcessChosen
 from locktop.tui.screens.list_panels import LockPanel, ThreadPanel
 from locktop.tui.typed_filter import TypedFilter
 from locktop.tui.views.activity_graphs import activity_graphs
@@ -26,6 +28,7 @@ from locktop.tui.views.subject_graphs import LastMinutes
 from locktop.tui.widgets.details import Details
 from locktop.tui.widgets.item_list import ItemList
 from locktop.tui.widgets.list_area import ListArea
+from locktop.tui.widgets.list_screen import ListScreen
 from locktop.tui.widgets.scroll_panel import ScrollPanel
 
 if TYPE_CHECKING:
@@ -65,15 +68,20 @@ def choose_shape(screen: Screen[None], size: Size) -> None:
 class MonitorBody:
     """Knows which view is visible, and which panel the keys are for."""
 
-    def __init__(self, screen: Screen[None]) -> None:
-        """``screen`` has the widgets of compose_body(). Its classes say what is visible."""
+    def __init__(self, screen: ListScreen, feed: SnapshotFeed) -> None:
+        """Args:
+        screen: has the widgets of compose_body(). Its classes say what is visible.
+        feed: brings the snapshots.
+        """
         self._screen = screen
+        self.is_live = True  # whether newer snapshots come to the screen
         self.overview = screen.query_one(f"#{_OVERVIEW}", Details)
         self.details = screen.query_one("#details", Details)
         self._lists = screen.query_one("#lists", ListArea)
         self.locks = LockPanel(screen.query_one("#locks", ItemList))
         self.threads = ThreadPanel(screen.query_one("#threads", ItemList))
         self.blocking = BlockingPanel(screen.query_one("#blocking", ItemList))
+        self.blocking.elsewhere = ElsewhereReader(screen, feed, lambda: self.is_live).steps
         self.deadlocks = DeadlockPanel(screen.query_one("#deadlocks", ItemList))
         self.target = DetailsTarget(self.locks, self.threads, self.blocking)
         self._panels: dict[str, AnyPanel] = {
@@ -172,6 +180,9 @@ class MonitorBody:
         """Go to the details of the row; in the details walk on. Return why a walk ends, or ""."""
         if self.reads_details:
             return self.target.walk(index) if index is not None else ""
+        if self._used == "blocking" and (pid := self.blocking.process_elsewhere):
+            self._screen.post_message(ProcessChosen(pid))
+            return ""
         if not self.target.stays:
             self.target.take(self.panel().subject)
         self.panel().widget.chosen = True
@@ -260,17 +271,14 @@ class MonitorBody:
         self.overview.set_heads("Overview", "")
         self.overview.show(_OVERVIEW, [*graphs, *rest])
 
-    def draw_details(
-        self, index: SnapshotIndex, activity: ActivityReader, is_live: bool
-    ) -> Followed:
+    def draw_details(self, index: SnapshotIndex, activity: ActivityReader) -> Followed:
         """Draw the details; return what each scan is to measure more of.
 
         Args:
             index: the snapshot.
             activity: has the last two minutes before it.
-            is_live: whether newer snapshots come to the screen.
         """
-        self.target.is_live = is_live
+        self.target.is_live = self.is_live
         if not self.details.display:
             return Followed(0, 0)
         # The message that the cursor moved comes later than the rows.

@@ -11,22 +11,35 @@ from msgspec.structs import replace
 from locktop.collector.extensions.why.file_ends import OTHER_END, SERVER, FileEnd, FileEnds
 from locktop.collector.extensions.why.host import Host
 from locktop.collector.extensions.why.model import ANY_THREAD, Awaited, HostThread
-from locktop.collector.linux import file_locks, futex, open_files, process_memory, procfs, syscalls
+from locktop.collector.linux import (
+    file_locks,
+    futex,
+    open_files,
+    process_memory,
+    procfs,
+    syscalls,
+    system_v,
+)
 from locktop.collector.linux.file_locks import FileLock
 from locktop.collector.sanitize import clean
 
 _READS = frozenset(
     {
         "read", "readv", "pread64", "preadv", "preadv2", "recvfrom", "recvmsg", "recvmmsg",
-        "accept", "accept4", "mq_timedreceive", "splice", "tee",
+        "accept", "accept4",
     }
 )  # fmt: skip
 _WRITES = frozenset(
     {
         "write", "writev", "pwrite64", "pwritev", "pwritev2", "sendto", "sendmsg", "sendmmsg",
-        "sendfile", "vmsplice", "mq_timedsend",
+        "sendfile", "vmsplice",
     }
 )  # fmt: skip
+#: From one descriptor to another: the place of the second one.
+_COPIES = {"splice": 2, "tee": 1}
+_QUEUE_SENDS, _QUEUE_RECEIVES = "mq_timedsend", "mq_timedreceive"
+#: The fifth argument is a time limit, or NULL.
+_TIMED = frozenset({_QUEUE_SENDS, _QUEUE_RECEIVES, "recvmmsg"})
 _TAKES_CONNECTIONS = frozenset({"accept", "accept4"})
 _SLEEPS = frozenset({"nanosleep", "clock_nanosleep"})
 _OPENS = frozenset({"open", "openat"})
@@ -38,6 +51,8 @@ _SELECTS = frozenset({"select", "pselect6"})
 _EPOLLS = frozenset({"epoll_wait", "epoll_pwait", "epoll_pwait2"})
 _POLLED = struct.Struct("=ihh")  # struct pollfd
 _MAX_POLLED = 1024
+_MAX_SHARED = 16  # descriptors of one poll whose other users are looked for
+_SEMAPHORE_CHANGE = struct.Struct("=Hhh")  # struct sembuf
 _AF_UNIX = struct.pack("=H", socket.AF_UNIX)
 _P_ALL, _P_PID, _P_PGID, _P_PIDFD = range(4)  # waitid(2)
 _LOCK_WAITS = {7: "POSIX", 38: "OFDLCK"}  # fcntl(2): F_SETLKW, F_OFD_SETLKW
@@ -56,6 +71,7 @@ class CallWaits:
         self._host = host
         self._ends = FileEnds(host)
         self._tids_of: dict[tuple[int, ...], frozenset[int]] = {}
+        self._timed: dict[int, bool] = {}  # whether it has timers, by pid
         self._handled: dict[int, frozenset[int]] = {}  # signals with a handler, by pid
 
     def awaited(self, thread: HostThread) -> Awaited | None:
@@ -77,6 +93,19 @@ class CallWaits:
         self, thread: HostThread, name: str, arguments: Sequence[int]
     ) -> Awaited | None:
         fd = _fd(arguments[0])
+        if name in _TIMED and arguments[4]:
+            what = self._ends.end(thread.pid, fd).object
+            return Awaited(f"waits for {what}", other_end=TIME_LIMIT)
+        if name in (_QUEUE_SENDS, _QUEUE_RECEIVES):
+            writes = name == _QUEUE_SENDS
+            end = self._ends.queue(thread.pid, fd, writes)
+            verb = "sends to the full" if writes else "receives from"
+            return self._waiting(thread, f"{verb} {end.object}", end)
+        if name in _COPIES:
+            second = _fd(arguments[_COPIES[name]])
+            ends = (self._ends.end(thread.pid, fd), self._ends.end(thread.pid, second, True))
+            end = self._ends.any_of(ends)
+            return self._waiting(thread, f"copies between {end.object}", end)
         if name in _READS:
             return self._on_end(thread, _verb(name), fd)
         if name in _WRITES:
@@ -115,8 +144,7 @@ class CallWaits:
         assert thread.call is not None
         return self._on_futex(thread) if syscalls.is_futex(thread.call.number) else None
 
-    @staticmethod
-    def _other(thread: HostThread, name: str) -> Awaited:
+    def _other(self, thread: HostThread, name: str) -> Awaited:
         if name in _SLEEPS:
             return Awaited("sleeps", other_end=TIME_LIMIT)
         if name in _OPENS and procfs.thread_wchan(thread.pid, thread.tid) == _FOR_OTHER_END:
@@ -124,11 +152,32 @@ class CallWaits:
         if name in _FOR_SIGNALS:
             return Awaited("waits for a signal", other_end="a signal")
         if name in _SYSTEM_V:
-            what = "a System V semaphore" if name.startswith("sem") else "a System V queue"
-            return Awaited(f"waits for {what}", other_end="any process")
+            return self._on_system_v(thread, name)
         if thread.state == "D":
-            return Awaited(f"is in {name or 'the kernel'}, for a device", other_end="the device")
+            function = procfs.thread_wchan(thread.pid, thread.tid)
+            inside = f" ({function})" if function.strip("0") else ""
+            does = f"is in {name or 'the kernel'}, for a device{inside}"
+            return Awaited(does, other_end="the device")
         return Awaited(f"is in {name or 'the kernel'}", other_end="the kernel")
+
+    def _on_system_v(self, thread: HostThread, name: str) -> Awaited:
+        """Any process may end the wait. The last one that did something is only a hint."""
+        assert thread.call is not None
+        number, second = thread.call.arguments[:2]
+        if name in ("semop", "semtimedop"):
+            data = process_memory.read(thread.pid, second, _SEMAPHORE_CHANGE.size)
+            which = _SEMAPHORE_CHANGE.unpack(data)[0] if len(data) == _SEMAPHORE_CHANGE.size else 0
+            last = system_v.last_changer(thread.pid, number, which)
+            what, did = f"System V semaphore {which} of set {number}", "changed it"
+        elif name == "msgrcv":
+            last = system_v.last_sender(thread.pid, number)
+            what, did = f"System V queue {number}", "sent to it"
+        else:
+            last = system_v.last_receiver(thread.pid, number)
+            what, did = f"the full System V queue {number}", "received from it"
+        is_other = last not in (0, thread.pid)
+        hint = f", {self._host.name(last)} last {did}" if is_other else ""
+        return Awaited(f"waits for {what}{hint}", other_end="any process")
 
     # ---- descriptors ----
 
@@ -142,6 +191,7 @@ class CallWaits:
         awaited = self._waiting(thread, f"{verb} {what}", end)
         if end.role not in (OTHER_END, SERVER):
             return awaited
+        awaited = self._add_sharers(awaited, thread, fd)
         option = socket.SO_SNDTIMEO if writes else socket.SO_RCVTIMEO
         return replace(awaited, socket_limit=(fd, option))
 
@@ -169,7 +219,20 @@ class CallWaits:
         if is_timed:
             other = " or ".join(part for part in (end.other_end, TIME_LIMIT) if part)
             end = replace(end, other_end=other)
-        return self._waiting(thread, f"waits for {end.object}", end)
+        awaited = self._waiting(thread, f"waits for {end.object}", end)
+        return self._add_sharers(awaited, thread, *fds[:_MAX_SHARED])
+
+    def _add_sharers(self, awaited: Awaited, thread: HostThread, *fds: int) -> Awaited:
+        """Add who may shut down a socket, or change an epoll, at which a thread waits."""
+        if not awaited.providers or awaited.other_end:
+            return awaited
+        targets = [self._host.target(thread.pid, fd) for fd in fds]
+        sockets = [target for target in targets if target.startswith("socket:")]
+        if not sockets and not any(target.endswith("[eventpoll]") for target in targets):
+            return awaited
+        users = (file.pid for target in sockets for file in self._host.openers(target))
+        pids = tuple(sorted({*users, thread.pid}))
+        return replace(awaited, sharers=pids, sharer_tids=self._tids(pids))
 
     def _waiting(self, thread: HostThread, does: str, end: FileEnd) -> Awaited:
         # A handler of SIGCHLD may end the wait at the end of any child.
@@ -224,7 +287,8 @@ class CallWaits:
             child = self._host.child_with_id(thread.pid, wanted)
             pids: Sequence[int] = (child,) if child else ()
         else:
-            pids = self._host.children.get(thread.pid, ())
+            tracees = self._host.tracees.get(thread.tid, ())
+            pids = (*self._host.children.get(thread.pid, ()), *tracees)
         return self._processes(thread, "waits for the end of", "child", pids)
 
     def _processes(self, thread: HostThread, verb: str, role: str, pids: Sequence[int]) -> Awaited:
@@ -315,14 +379,22 @@ class CallWaits:
         handled = self._handled_signals(thread.pid)
         names = [name for number, name in _WAKING_SIGNALS.items() if number in handled]
         if not names:
-            return ""
+            return self._timers(thread.pid)
         return f"{self._host.name(thread.pid)} has a handler of {', '.join(names)}, which may act"
+
+    def _timers(self, pid: int) -> str:
+        if pid not in self._timed:
+            try:
+                self._timed[pid] = procfs.has_timers(pid)
+            except OSError:
+                self._timed[pid] = False
+        return f"{self._host.name(pid)} has a timer, whose signal may act" * self._timed[pid]
 
 
 def _verb(name: str) -> str:
     if name in _TAKES_CONNECTIONS:
         return "waits for a connection at"
-    return "receives from" if name.startswith(("recv", "mq")) else "reads from"
+    return "receives from" if name.startswith("recv") else "reads from"
 
 
 def _is_same(mine: FileLock | None, lock: FileLock) -> bool:

@@ -8,6 +8,7 @@ import stat
 from collections.abc import Iterable
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from locktop.collector.extensions.why.host import Host
 from locktop.collector.linux import mounts, open_files, procfs
@@ -28,6 +29,7 @@ _NOT_ARMED = "(0, 0)"
 #: Descriptors of one epoll that are looked at: each needs its own search.
 _MAX_POLLED = 1024
 _INIT = 1
+_DELETED = " (deleted)"  # behind the name of a file that has none any more
 #: Roles that need words of their own.
 SERVER, OTHER_END = "server", "other end"
 NO_OTHER_END = "no process that locktop sees has the other end"
@@ -92,18 +94,44 @@ class FileEnds:
     def _pipe(self, pid: int, fd: int, target: str, writes: bool | None) -> FileEnd:
         openers = self._host.openers(target)
         if writes is None:
-            writes = any(file.writes for file in openers if (file.pid, file.fd) == (pid, fd))
+            mine = next((file for file in openers if (file.pid, file.fd) == (pid, fd)), None)
+            if mine is not None and mine.reads and mine.writes:  # a FIFO
+                return self._shared_end(target, "user", [file.pid for file in openers])
+            writes = mine is not None and mine.writes
         others = [file.pid for file in openers if (file.reads if writes else file.writes)]
         role = "reader" if writes else "writer"
         return self._shared_end(_descriptor_name(fd, target), role, others)
 
+    def queue(self, pid: int, fd: int, writes: bool) -> FileEnd:
+        """Return the other end of a POSIX message queue (mq_overview(7))."""
+        target = self._host.target(pid, fd)
+        inode = _inode(pid, fd)
+        others = [
+            file.pid
+            for file in self._host.openers(target)
+            if (file.reads if writes else file.writes) and _inode(file.pid, file.fd) == inode
+        ]
+        role = "receiver" if writes else "sender"
+        return _doubt_by_name(self._shared_end(f"queue {target}", role, others), target)
+
+    def _fifo(self, pid: int, fd: int, target: str, writes: bool | None) -> FileEnd:
+        """A FIFO. A process that waits for commands often has both ends of one."""
+        end = self._pipe(pid, fd, target, writes)
+        if writes or end.other_end:
+            return end
+        if set(end.pids) == {pid} and not target.endswith(_DELETED):
+            return replace(end, pids=(), other_end="a process that opens its other end")
+        return _doubt_by_name(end, target)
+
     def _path(self, pid: int, fd: int, target: str, writes: bool | None) -> FileEnd:
-        """A FIFO or a message queue has ends like a pipe; other files are ready by themselves."""
+        """A FIFO has ends like a pipe; other files are ready by themselves."""
         type_ = self._file_system(pid, fd)
         if type_.startswith("fuse"):
             return self._fuse(pid, fd, target)
-        if type_ == "mqueue" or (type_ and not type_.startswith(_REMOTE) and _is_fifo(pid, fd)):
-            return self._pipe(pid, fd, target, writes)
+        if type_ == "mqueue":
+            return FileEnd(f"queue {target}", other_end="any process")
+        if type_ and not type_.startswith(_REMOTE) and _is_fifo(pid, fd):
+            return self._fifo(pid, fd, target, writes)
         return FileEnd(_descriptor_name(fd, target), other_end="the kernel")
 
     @staticmethod
@@ -180,20 +208,20 @@ class FileEnds:
         name = f"{row.protocol} {row.local} -> {row.remote}"
         if not row.is_connected:
             return FileEnd(f"{row.protocol} {row.local}", other_end="any machine")
-        rows = self._host.internet
+        rows = [other for other in self._host.internet if row.may_reach(other)]
         for peer in rows:
             if (peer.protocol, peer.local, peer.remote) == (row.protocol, row.remote, row.local):
                 if peer.inode:
                     return self._shared_end(name, OTHER_END, self._holders(peer.inode))
-                return self._accepting(name, row.remote)
+                return self._accepting(name, row.remote, rows)
         if row.connects and any(other.listens and _accepts(other, row.remote) for other in rows):
-            return self._accepting(name, row.remote)
+            return self._accepting(name, row.remote, rows)
         return FileEnd(name, other_end=f"{row.remote} on another machine")
 
-    def _accepting(self, name: str, address: str) -> FileEnd:
+    def _accepting(self, name: str, address: str, rows: Iterable[InternetSocket]) -> FileEnd:
         holders = [
             pid
-            for row in self._host.internet
+            for row in rows
             if row.listens and _accepts(row, address)
             for pid in self._holders(row.inode)
         ]
@@ -235,6 +263,17 @@ def _descriptor_name(fd: int, target: str) -> str:
     if target.startswith(_PIPE):
         return f"{names[fd]} ({target})" if fd in names else f"pipe {fd} ({target})"
     return target or f"descriptor {fd}"
+
+
+def _doubt_by_name(end: FileEnd, target: str) -> FileEnd:
+    """Return an end that further processes can open by its name, as long as it has one."""
+    if not end.pids or target.endswith(_DELETED):
+        return end
+    return replace(end, doubt=end.doubt or f"any process may open {target}")
+
+
+def _inode(pid: int, fd: int) -> str:
+    return dict(open_files.information(pid, fd)).get("ino", "")
 
 
 def _is_fifo(pid: int, fd: int) -> bool:

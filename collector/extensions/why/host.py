@@ -60,6 +60,33 @@ class Host:
         return [row for pid in self._namespaces.values() for row in internet_sockets.read_all(pid)]
 
     @functools.cached_property
+    def descriptors_on_the_way(self) -> str:
+        """Why descriptors may have further owners: some are in messages, which nobody has read.
+
+        Returns:
+            a doubt; "" if there are none (unix(7), SCM_RIGHTS).
+        """
+        for name, files in self.files.by_target.items():
+            inode = name.removeprefix("socket:[").removesuffix("]")
+            if not inode.isdigit() or int(inode) not in self.unix:
+                continue
+            fields = dict(open_files.information(files[0].pid, files[0].fd))
+            if fields.get("scm_fds", "0") != "0":
+                return f"{self.name(files[0].pid)} may still receive a descriptor of somebody"
+        return ""
+
+    @functools.cached_property
+    def tracees(self) -> Mapping[int, Sequence[int]]:
+        """The pids of the processes that each process traces, but for its children."""
+        tracees: dict[int, list[int]] = {}
+        for process in self.processes.values():
+            with suppress(OSError, ValueError):
+                tracer = procfs.tracer(process.pid)
+                if tracer and tracer != process.parent:
+                    tracees.setdefault(tracer, []).append(process.pid)
+        return tracees
+
+    @functools.cached_property
     def _namespaces(self) -> Mapping[str, int]:
         """A process of each network namespace."""
         members: dict[str, int] = {}

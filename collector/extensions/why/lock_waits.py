@@ -80,7 +80,7 @@ class _ScanReader:
         self._later = later
         self._index = SnapshotIndex(snapshot)
         self._snapshot = snapshot
-        self._host_tids = _host_tids(pid)
+        self._host_tids = host_tids(pid)
         self._ended = {
             edge.held_by
             for deadlock in snapshot.deadlocks
@@ -185,7 +185,7 @@ class _ScanReader:
         yield from pids
 
 
-def _host_tids(pid: int) -> dict[int, int]:
+def host_tids(pid: int) -> dict[int, int]:
     """Return the threads of a process in locktop's pid namespace, by their ids in its own.
 
     A process of our own namespace has none: its ids are the same.

@@ -15,6 +15,9 @@ HOLDER = "holder"
 #: The role of the threads of a process for one that waits at a word of its memory.
 ANY_THREAD = "thread"
 
+#: Roles of those that need no descriptor to end a wait.
+_WITHOUT_DESCRIPTOR = (HOLDER, ANY_THREAD, "likely holder", "child", "process", "tracer")
+
 
 class HostThread(Struct, frozen=True):
     """A living thread of the machine. Its ids are those of locktop's pid namespace."""
@@ -55,6 +58,10 @@ class Awaited(Struct, frozen=True):
     socket_limit: tuple[int, int] | None = None
     wakers: frozenset[int] | None = None
     waker_doubt: str = ""  # as ``doubt``, of ``wakers``
+    #: Processes that may end a wait at a socket or epoll by a change of it (shutdown(2)), and their
+    #: threads. Programs seldom do so: only a certain deadlock needs that they wait too.
+    sharers: tuple[int, ...] = ()
+    sharer_tids: frozenset[int] = frozenset()
     needs_all: bool = False  # all providers must go on, as the readers of a lock for a writer
     is_settled: bool = False  # a scan of the process has proven that the wait goes on
     #: The id of the holder, if that thread ended without a release; 0: it lives.
@@ -62,6 +69,11 @@ class Awaited(Struct, frozen=True):
     duration_s: float = 0.0  # of a wait for a lock; 0.0: not known
     is_lower_bound: bool = False
     frames: tuple[Frame, ...] = ()  # of the waiting thread
+
+    @property
+    def is_at_descriptor(self) -> bool:
+        """Whether whoever has a certain descriptor may end the wait."""
+        return bool(self.role) and not self.is_settled and self.role not in _WITHOUT_DESCRIPTOR
 
 
 class WhyVerdict(StrEnum):
@@ -95,6 +107,13 @@ class Chain(Struct, frozen=True):
     doubts: tuple[str, ...] = ()  # what is missing for certainty
 
 
+class WaitGroup(Struct, frozen=True):
+    """The threads of a process that wait for the same."""
+
+    threads: tuple[HostThread, ...]
+    awaited: Awaited
+
+
 class WhyAnswer(Struct, frozen=True):
     """The answers for the processes that were asked for, of one scan at the machine."""
 
@@ -103,5 +122,6 @@ class WhyAnswer(Struct, frozen=True):
     names: Mapping[int, str]  # of the processes in the chains, by pid: "convert 4802"
     #: Names of the threads in the chains, by tid, as the program itself knows them.
     thread_names: Mapping[int, str]
+    waits: tuple[WaitGroup, ...] = ()  # of all processes that the chains may reach
     hidden: tuple[int, ...] = ()  # processes whose files or calls this user may not see
     scan_s: float = 0.0  # seconds that the looks took

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -56,10 +56,47 @@ def why_stuck() -> WhyAnswer:
     ]
     if not pids:
         count, scan_s = len(everybody), time.monotonic() - begin
-        return WhyAnswer((), count, {}, {}, _hidden(first), scan_s)
+        return WhyAnswer((), count, {}, {}, hidden=_hidden(first), scan_s=scan_s)
     answer = _answer(pids, WaitScan(pids, {}), begin)
     chains = tuple(chain for chain in answer.chains if chain.verdict in DEADLOCKED)
     return replace(answer, chains=chains)
+
+
+def why_threads(pid: int, tids: Sequence[int]) -> tuple[WhyAnswer, Mapping[int, Chain]]:
+    """Return where the waits of some threads lead, by their system calls in one scan alone.
+
+    Threads that run, or wait for locks, have no chain. No chain has a verdict on deadlocks.
+
+    Args:
+        pid: their process.
+        tids: as the process itself has them; 0 for its first thread.
+    """
+    own_tids = lock_waits.host_tids(pid)
+    host_tids = {tid: own_tids.get(tid, tid) or pid for tid in tids}
+    wanted = {tid: host for tid, host in host_tids.items() if _may_wait_elsewhere(pid, host)}
+    if not wanted:
+        return WhyAnswer((), 0, {}, {}), {}
+    begin = time.monotonic()
+    scan = WaitScan([pid], {})
+    chains = {
+        tid: wait_chains.chain_of_thread(host, scan)
+        for tid, host in wanted.items()
+        if host in scan.threads
+    }
+    names = {pid: scan.host.name(pid) for pid in _pids(chains.values())}
+    scan_s = time.monotonic() - begin
+    return WhyAnswer(
+        tuple(chains.values()), len(scan.host.processes), names, {}, scan_s=scan_s
+    ), chains
+
+
+def _may_wait_elsewhere(pid: int, tid: int) -> bool:
+    """Return whether a thread sleeps in a system call that is not for a lock."""
+    try:
+        call = syscalls.parse(procfs.thread_syscall(pid, tid))
+    except (OSError, ValueError):
+        return False
+    return call is not None and not syscalls.is_futex(call.number)
 
 
 def _lock_contenders(scan: WaitScan) -> set[int]:
@@ -91,8 +128,9 @@ def _answer(pids: Sequence[int], calls: WaitScan, begin: float) -> WhyAnswer:
     return WhyAnswer(
         chains=tuple(map(details.add, chains)),
         scanned=len(first.host.processes),
-        names={pid: first.host.name(pid) for pid in _pids(chains)},
+        names={pid: first.host.name(pid) for pid in {*first.reached, *_pids(chains)}},
         thread_names={tid: name for scan in scans.values() for tid, name in scan.names.items()},
+        waits=first.groups(),
         hidden=_hidden(first),
         scan_s=time.monotonic() - begin,
     )
@@ -117,14 +155,14 @@ def _lock_waiters(scan: WaitScan, scans: Mapping[int, ProcessScan]) -> list[int]
 
 
 def _missing_scans(
-    chains: Iterable[Chain], scans: Mapping[int, ProcessScan]
+    chains: Collection[Chain], scans: Mapping[int, ProcessScan]
 ) -> dict[int, ProcessScan]:
     """Return scans of the processes of the chains that were not scanned, for their stacks."""
     wanted = [pid for pid in _pids(chains) if pid not in scans]
     return {pid: lock_waits.scan(pid) for pid in wanted[: _MAX_SCANS - len(scans)]}
 
 
-def _pids(chains: Iterable[Chain]) -> list[int]:
+def _pids(chains: Collection[Chain]) -> list[int]:
     """Return the processes in chains, each once."""
     pids = [chain.pid for chain in chains]
     return list(dict.fromkeys([*pids, *(s.thread.pid for chain in chains for s in chain.steps)]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Mapping, Set
 
 from locktop.collector.analysis import deadlocks, wait_for_graph
 from locktop.collector.analysis.deadlocks import reduce_graph
@@ -18,15 +18,18 @@ class StuckSets:
 
     def __init__(self, first: WaitScan, second: WaitScan) -> None:
         graph = wait_for_graph.unchanged_part(first.graph(), second.graph())
-        certain, possible = _stuck(graph)
-        if limits := self._socket_limits(possible, first):
-            blocked = {
-                tid: thread if (doubt := limits.get(tid)) is None else _add_doubt(thread, doubt)
-                for tid, thread in graph.blocked.items()
-                if limits.get(tid) != _GIVES_UP
-            }
-            certain, possible = _stuck(WaitForGraph(blocked, graph.ended))
-        self.certain, self.possible = certain, possible
+        strict = wait_for_graph.unchanged_part(first.graph(True), second.graph(True))
+        self.possible = _stuck(graph)
+        #: Doubts that the waits themselves do not have, by tid.
+        self.doubts = self._socket_limits(self.possible, first)
+        if self.doubts:
+            graph, strict = _add_limits(graph, self.doubts), _add_limits(strict, self.doubts)
+            self.possible = _stuck(graph)
+        self.certain = _certain(strict)
+        at_descriptors = [tid for tid in self.certain if first.awaited[tid].is_at_descriptor]
+        if at_descriptors and (doubt := first.host.descriptors_on_the_way):
+            self.doubts |= dict.fromkeys(at_descriptors, doubt)
+            self.certain = _certain(_add_limits(strict, self.doubts))
 
     @staticmethod
     def _socket_limits(tids: Set[int], scan: WaitScan) -> dict[int, str]:
@@ -47,11 +50,24 @@ class StuckSets:
         return limits
 
 
-def _stuck(graph: WaitForGraph) -> tuple[frozenset[int], frozenset[int]]:
-    """Return the tids of the threads that are certainly stuck, and of those that may be."""
-    sure = deadlocks.drop_doubtful(graph.blocked)
-    certain = frozenset(reduce_graph(sure, graph.ended)[0])
-    return certain, certain | frozenset(reduce_graph(graph.blocked, graph.ended)[0])
+def _stuck(graph: WaitForGraph) -> frozenset[int]:
+    """Return the tids of the threads that are stuck, if all waits are as the graph has them."""
+    return frozenset(reduce_graph(graph.blocked, graph.ended)[0])
+
+
+def _certain(graph: WaitForGraph) -> frozenset[int]:
+    """Return the tids of the threads that are stuck by waits without a doubt."""
+    return _stuck(WaitForGraph(deadlocks.drop_doubtful(graph.blocked), graph.ended))
+
+
+def _add_limits(graph: WaitForGraph, limits: Mapping[int, str]) -> WaitForGraph:
+    """Return a graph without the waits that give up, and with the doubts about others."""
+    blocked = {
+        tid: thread if (doubt := limits.get(tid)) is None else _add_doubt(thread, doubt)
+        for tid, thread in graph.blocked.items()
+        if limits.get(tid) != _GIVES_UP
+    }
+    return WaitForGraph(blocked, graph.ended)
 
 
 def _add_doubt(thread: BlockedThread, doubt: str) -> BlockedThread:

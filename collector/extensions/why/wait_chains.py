@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Iterator, Set
 
 from locktop.collector.extensions.why.model import (
     ANY_THREAD,
@@ -27,7 +27,7 @@ def chain(pid: int, scan: WaitScan, stuck: StuckSets) -> Chain:
         inside = [tid for tid in tids if tid in stuck_tids]
         if inside:
             steps, back_to = _follow(_most_telling(inside, scan), scan, stuck_tids)
-            doubts = dict.fromkeys(step.awaited.doubt for step in steps if step.awaited is not None)
+            doubts = dict.fromkeys(_doubts(steps, scan, stuck))
             return Chain(pid, verdict, steps, back_to, tuple(filter(None, doubts)))
     waiting = [tid for tid in tids if tid in scan.awaited]
     if not waiting:
@@ -36,6 +36,26 @@ def chain(pid: int, scan: WaitScan, stuck: StuckSets) -> Chain:
     start = _most_telling(waiting, scan)
     steps, back_to = _follow(start, scan, frozenset())
     return Chain(pid, WhyVerdict.WAITS, steps, back_to)
+
+
+def _doubts(steps: Iterable[ChainStep], scan: WaitScan, stuck: StuckSets) -> Iterator[str]:
+    for step in steps:
+        if step.awaited is None:
+            continue
+        yield step.awaited.doubt
+        yield stuck.doubts.get(step.thread.tid, "")
+        for pid in step.awaited.sharers:
+            if any(thread.tid not in stuck.possible for thread in scan.host.threads(pid)):
+                name = scan.host.name(pid)
+                yield f"{name} has other threads, which may end the wait of {step.thread.tid}"
+
+
+def chain_of_thread(tid: int, scan: WaitScan) -> Chain:
+    """Return the way from one thread to where its wait ends, without a verdict on deadlocks."""
+    thread = scan.threads[tid]
+    steps, back_to = _follow(tid, scan, frozenset())
+    verdict = WhyVerdict.WAITS if tid in scan.awaited else WhyVerdict.NONE
+    return Chain(thread.pid, verdict, steps, back_to)
 
 
 def _most_telling(tids: Iterable[int], scan: WaitScan) -> int:

@@ -11,7 +11,13 @@ from locktop.collector.analysis.wait_for_graph import BlockedThread, Request, Wa
 from locktop.collector.extensions.why.call_waits import TIME_LIMIT, CallWaits
 from locktop.collector.extensions.why.host import Host
 from locktop.collector.extensions.why.lock_waits import ProcessScan
-from locktop.collector.extensions.why.model import ANY_THREAD, HOLDER, Awaited, HostThread
+from locktop.collector.extensions.why.model import (
+    ANY_THREAD,
+    HOLDER,
+    Awaited,
+    HostThread,
+    WaitGroup,
+)
 from locktop.collector.model import BlockReason
 
 #: Processes of one search. Beyond them, a provider counts as one that may go on.
@@ -40,7 +46,8 @@ class WaitScan:
                 if awaited is None:
                     continue
                 self.awaited[thread.tid] = awaited
-                new = [other for other in awaited.pids if other not in wanted]
+                pids = dict.fromkeys((*awaited.pids, *awaited.sharers))
+                new = [other for other in pids if other not in wanted]
                 wanted.update(new)
                 queue.extend(new)
 
@@ -63,9 +70,23 @@ class WaitScan:
         doubt = lock.doubt or by_call.doubt
         return replace(lock, other_end=other_end, doubt=doubt, frames=frames)
 
-    def graph(self) -> WaitForGraph:
-        """Return the waits that nobody else can end."""
-        requests = _Requests()
+    def groups(self) -> tuple[WaitGroup, ...]:
+        """Return all waits; threads of a process that wait for the same are together."""
+        groups: dict[tuple[int, str], list[HostThread]] = {}
+        for tid, awaited in self.awaited.items():
+            thread = self.threads[tid]
+            groups.setdefault((thread.pid, awaited.does), []).append(thread)
+        return tuple(
+            WaitGroup(tuple(threads), self.awaited[threads[0].tid]) for threads in groups.values()
+        )
+
+    def graph(self, is_strict: bool = False) -> WaitForGraph:
+        """Return the waits that nobody else can end.
+
+        Args:
+            is_strict: whether ``Awaited.sharers`` count as providers.
+        """
+        requests = _Requests(is_strict)
         blocked = {}
         for tid, awaited in self.awaited.items():
             thread = self.threads[tid]
@@ -80,12 +101,20 @@ class WaitScan:
 class _Requests:
     """The requests of waits. Waits for the same threads share theirs: there may be thousands."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_strict: bool) -> None:
+        self._is_strict = is_strict
+        self._unions: dict[tuple[int, int], frozenset[int]] = {}
         self._requests: dict[tuple[object, ...], Request] = {}
 
     def requests(self, awaited: Awaited) -> tuple[Request, ...]:
         """Return the conditions that must all be met before a wait can end."""
-        named = self._request(awaited.providers, not awaited.needs_all, awaited.doubt)
+        providers = awaited.providers
+        if self._is_strict and awaited.sharer_tids:
+            key = id(providers), id(awaited.sharer_tids)
+            if key not in self._unions:
+                self._unions[key] = providers | awaited.sharer_tids
+            providers = self._unions[key]
+        named = self._request(providers, not awaited.needs_all, awaited.doubt)
         if awaited.wakers is None:
             return (named,)
         return named, self._request(awaited.wakers, True, awaited.waker_doubt)

@@ -170,6 +170,8 @@ class WhyWords:
         if chain.back_to < 0:
             return f"nobody else can end that: {may}"
         target = chain.steps[chain.back_to]
+        if awaited.role in _NAMED_BEFORE and len(awaited.pids) == 1:
+            return may
         if target is last:
             return f"nobody but itself could end that: {may}"
         return f"{self.relation(last, target)}: {may}"

@@ -16,6 +16,7 @@ import tempfile
 import threading
 import time
 
+import kernel_calls
 from process_scenarios import (
     PLENTY,
     child,
@@ -406,7 +407,7 @@ def poll_of_nothing():
 @scenario
 def system_v_queue():
     libc = ctypes.CDLL(None)
-    queue = libc.msgget(0, 0o600)
+    queue = kernel_calls.system_v_queue()
     child(lambda: libc.msgrcv(queue, ctypes.create_string_buffer(64), 8, 0, 0))
     ready()
     libc.msgrcv(queue, ctypes.create_string_buffer(64), 8, 0, 0)
