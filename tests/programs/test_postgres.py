@@ -87,9 +87,11 @@ def test_clients_that_wait_for_locks_of_tables_are_no_certain_deadlock(server: S
     server.query("CREATE TABLE a (); CREATE TABLE b ()")
     with ExitStack() as stack:
         clients = [stack.enter_context(server.client()) for _ in range(2)]
-        stack.callback(lambda: [client.kill() for client in clients])
+        for client in clients:
+            stack.callback(client.kill)
         for client, table in zip(clients, "ab", strict=True):
-            assert client.stdin is not None and client.stdout is not None
+            assert client.stdin is not None
+            assert client.stdout is not None
             client.stdin.write(f"BEGIN; LOCK TABLE {table}; SELECT 'has it';\n")
             client.stdin.flush()
             assert client.stdout.readline() == "has it\n"
