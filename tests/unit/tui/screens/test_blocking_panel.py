@@ -244,5 +244,7 @@ def test_without_waits_for_locks_the_steps_begin_at_the_first_thread() -> None:
     driven.panel.elsewhere = lambda pid, tids: {0: [StepElsewhere(pid, "a"), StepElsewhere(7, "b")]}
     assert [line.strip() for line in driven.draw()] == ["→ a", "→ b"]
     assert driven.list.heads[1] == "no wait for a lock is observed now, but for another process"
+    driven.list.cursor = 0
+    assert driven.panel.process_elsewhere == 0  # the process that is watched already
     driven.typed.type("x")
     assert driven.draw() == []
