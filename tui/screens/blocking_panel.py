@@ -56,6 +56,7 @@ class BlockingPanel:
             lambda pid, tids: {}
         )
         self._steps: dict[int, StepElsewhere] = {}  # by row
+        self._pid = 0  # the watched process
 
     @property
     def subject(self) -> DetailsSubject | None:
@@ -70,9 +71,9 @@ class BlockingPanel:
 
     @property
     def process_elsewhere(self) -> int:
-        """The pid of the step under the cursor; 0: the row is no step."""
+        """The pid of the step under the cursor; 0: the row is no step, or one of this process."""
         step = self._steps.get(self.widget.current or 0)
-        return step.pid if step is not None else 0
+        return step.pid if step is not None and step.pid != self._pid else 0
 
     # Keys
 
@@ -135,9 +136,8 @@ class BlockingPanel:
         """The visible rows by id, in the tree of each root; fill in ``_parents``."""
         self._parents, self._steps = {}, {}
         tids = [tid for root in index.blocking.roots if (tid := _holder(index, root))]
-        steps = self.elsewhere(
-            index.snapshot.process.pid, tids if index.blocking.roots else [_MAIN]
-        )
+        self._pid = index.snapshot.process.pid
+        steps = self.elsewhere(self._pid, tids if index.blocking.roots else [_MAIN])
         trees: dict[int, dict[int, BlockingRow]] = {}
         rows: dict[int, BlockingRow] | None = None
         path: list[int] = []
@@ -167,7 +167,7 @@ class BlockingPanel:
                     rows[step_id] = step_row
                     self._parents[step_id] = id_
         if not trees and not wanted:
-            main = BlockingRow(("thread", index.snapshot.process.pid), 0)
+            main = BlockingRow(("thread", self._pid), 0)
             trees |= {id_: {id_: row} for id_, row in self._step_rows(main, steps.get(_MAIN, ()))}
         return trees
 

@@ -15,7 +15,7 @@ from locktop.tui.feed import SnapshotFeed
 from locktop.tui.widgets.list_screen import ListScreen
 
 #: Seconds between two readings, and as a multiple of the time that a reading took. A reading goes
-#: through the open files of all processes: some 0.1 s with 200 of them.
+#: through the open files of all processes: 0.01 s of CPU with 140 of them.
 _PAUSE_S, _PAUSE_RATIO = 2.0, 20
 
 

@@ -10,7 +10,7 @@ import socket
 import tempfile
 
 from kernel_calls import LIBC, PTRACE_TRACEME, queue, receive, send, serve_file
-from process_scenarios import PLENTY, child, crosswise_pipes, main, ready, scenario
+from process_scenarios import PLENTY, child, crosswise_pipes, main, ready, scenario, wait_for
 
 
 @scenario
@@ -54,6 +54,15 @@ def unlinked_fifos():
         os.unlink(name)
     ready()
     os.read(reading, 1)
+
+
+@scenario
+def eventfds_in_polls():
+    first, second = os.eventfd(0), os.eventfd(0)
+    child(lambda: (wait_for(first), os.eventfd_write(second, 1)))
+    ready()
+    wait_for(second)
+    os.eventfd_write(first, 1)
 
 
 @scenario

@@ -90,6 +90,14 @@ def system_v_queue_whose_sender_is_known():
 
 
 @scenario
+def eventfd_that_a_sleeper_also_has():
+    number = os.eventfd(0)
+    child(lambda: (forever(), os.eventfd_write(number, 1)))
+    ready()
+    os.eventfd_read(number)
+
+
+@scenario
 def tracer_that_sleeps():
     ours, theirs = socket.socketpair()
 

@@ -12,6 +12,7 @@ from unit.builders import blocking, records, scenarios
 
 from locktop.collector.model import Snapshot
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
+from locktop.tui.extension_parts import StepElsewhere
 from locktop.tui.screens.blocking_panel import BlockingPanel
 from locktop.tui.typed_filter import TypedFilter
 from locktop.tui.views.styled_line import Line, line_text
@@ -40,6 +41,10 @@ class PlainList:
 
     def show(self, ids: Sequence[int], row: Callable[[int], Line]) -> None:
         self.ids, self.lines = list(ids), [line_text(row(id_)) for id_ in ids]
+
+    @property
+    def current_text(self) -> str:
+        return self.lines[self.cursor]
 
     def choose(self, wanted: int, by_itself: bool = False) -> bool:
         self.cursor = self.ids.index(wanted)
@@ -210,3 +215,36 @@ def test_rows_of_another_moment_do_without_the_threads_that_ended(snapshot: Snap
         driven.list.cursor = cursor
         assert driven.details()
         assert driven.panel.row_text(driven.index)
+
+
+def test_the_steps_in_other_processes_are_below_the_root_whose_thread_waits() -> None:
+    driven = Driven(blocking.pool_behind_index())
+    steps = [StepElsewhere(1, "loader: writes"), StepElsewhere(42, "the only reader is cat 42")]
+    wanted: list[Sequence[int]] = []
+
+    def elsewhere(pid: int, tids: Sequence[int]) -> dict[int, list[StepElsewhere]]:
+        wanted.append(tids)
+        return {tids[0]: steps}
+
+    driven.panel.elsewhere = elsewhere
+    root, _, step, user, *_ = driven.draw()
+    assert wanted == [[driven.index.blocking.roots[0].tids[0]]]
+    assert root.split()[:2] == ["*▾", "loader"]
+    assert step.strip() == "→ the only reader is cat 42"
+    assert user.split()[0] == "▾"
+    assert driven.panel.process_elsewhere == 0
+    driven.list.cursor = 2
+    assert driven.panel.process_elsewhere == 42
+    assert driven.panel.row_text(driven.index) == driven.list.current_text
+
+
+def test_without_waits_for_locks_the_steps_begin_at_the_first_thread() -> None:
+    driven = Driven(records.snapshot((), ()))
+    assert driven.list.lines == []
+    driven.panel.elsewhere = lambda pid, tids: {0: [StepElsewhere(pid, "a"), StepElsewhere(7, "b")]}
+    assert [line.strip() for line in driven.draw()] == ["→ a", "→ b"]
+    assert driven.list.heads[1] == "no wait for a lock is observed now, but for another process"
+    driven.list.cursor = 0
+    assert driven.panel.process_elsewhere == 0  # the process that is watched already
+    driven.typed.type("x")
+    assert driven.draw() == []
