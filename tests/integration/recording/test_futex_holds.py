@@ -84,11 +84,11 @@ def test_the_time_line_shows_who_woke_a_reader_of_a_rust_rwlock(
     assert target.finish() == (0, [])
 
 
-def test_what_if_says_that_a_rust_mutex_cannot_be_replayed(
+def test_what_if_says_that_a_rust_rwlock_cannot_be_replayed(
     start_target: StartTarget, need: Callable[[str], Path]
 ) -> None:
     need("rustc")
-    target = start_target("rust_wakers", "awaited", level="all")
+    target = start_target("rust_wakers", "written", level="all")
     with past(target) as scans:
         scans.scan()
         target.go_on()
