@@ -28,6 +28,11 @@ from locktop.tui.views.styled_line import Fold, Line, Span, make_line
 _MIN_S = 0.1
 #: Seconds of waits a second: fewer short waits are no finding.
 _MIN_RATE = 0.1
+#: The lock does not tell whether one reader keeps it.
+_OF_READERS = (
+    "Let the lock prefer writers if its readers overlap; do less in a reader that keeps it:"
+    " a shows what each thread does."
+)
 
 
 def lock_findings(index: SnapshotIndex, lock: Lock) -> Iterator[Line]:
@@ -154,7 +159,7 @@ def wait_findings(
         *_behind_whom(index, lock),
     )
     is_lock = lock.kind is not Kind.COND
-    if title == "Contended" and named is None and is_lock:
+    if title == "Contended" and named is None and is_lock and not readers.phrase(lock):
         yield advice_line("Take it less often, do less while it is held, or split its data.")
     else:
         yield advice_line(_advice(index, lock, named))
@@ -198,12 +203,11 @@ def _blocked_holder(
 
 def _behind_whom(index: SnapshotIndex, lock: Lock) -> Iterator[Span | str]:
     """The holder of a lock, what it does, and where."""
-    named = index.holder_of(lock)
+    named, by_readers = index.holder_of(lock), readers.phrase(lock)
     if named is None:
-        by_readers = readers.phrase(lock)
         yield f"behind {by_readers}" if by_readers else "its holder is not known"
         return
-    yield f"{named.adverb}behind "
+    yield f"behind {by_readers}, {named.adverb}" if by_readers else f"{named.adverb}behind "
     yield index.holders(named.tids, lock.id), "holder"
     now = named.now
     if now is None or now.tid != named.tids[0]:
@@ -220,6 +224,8 @@ def _behind_whom(index: SnapshotIndex, lock: Lock) -> Iterator[Span | str]:
 def _advice(index: SnapshotIndex, lock: Lock, named: NamedHolder | None) -> str:
     """The advice about a long wait."""
     does = "signals it" if lock.kind is Kind.COND else "has it"
+    if readers.phrase(lock):
+        return _OF_READERS
     if named is not None and named.certainty is Certainty.LIKELY:
         name = index.holders(named.tids, lock.id)
         until = "signals it" if lock.kind is Kind.COND else "releases it"

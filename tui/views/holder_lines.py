@@ -74,7 +74,8 @@ def _no_holder(index: SnapshotIndex, lock: Lock) -> Iterator[Line]:
         return
     held = readers.phrase(lock)
     if named is not None and not (held and named.certainty is Certainty.LIKELY):
-        yield labelled("held by", *unproven_holder(index, lock, named))
+        count = [(f"{held}, ", "holder")] if held else []
+        yield labelled("held by", *count, *unproven_holder(index, lock, named))
         return
     if held:
         yield labelled("held by", (held, "holder"), (f": {readers.UNKNOWN}", "dim"))

@@ -145,7 +145,10 @@ class _WaitWords:
         holder = self._holder(has_length=False, location=_SHORT_LOCATION)
         yield Wording((" ",), (*wait, *holder, *call), _LITTLE_NAME)
         short = self._short_holder(_SHORT_LOCATION)
-        if not self._behind:
+        if self._readers:
+            yield Wording((" ",), (*wait, *holder), _LITTLE_NAME)
+            yield Wording((" ",), (*wait, *short), _LITTLE_NAME)
+        elif not self._behind:
             yield Wording((" ",), (*wait, *short, *call), _LITTLE_NAME)
         if not self._holders:
             call = self._likely_words(_Room.LITTLE)
@@ -294,7 +297,9 @@ class _WaitWords:
 
     def _short_holder(self, location: int) -> Spans:
         """The holder, and one location: where it runs, else where it took the lock."""
-        if self._probable and not self._readers:
+        if held := readers.held_by(self._lock):
+            return [held.replace(",", ";", 1)]
+        if self._probable:
             return ["; probably ", (self._probable, "holder")]
         if not self._holders:
             return self._holder(has_length=False, location=location)
