@@ -75,7 +75,7 @@ def test_a_process_that_waits_for_a_child_names_it(
     compiler: Compiler, script: str, words: str
 ) -> None:
     """The first screen said that no thread waits for a lock that is watched."""
-    command = ["/bin/sh", "-c", script, compiler.program("ring_of_three")]
+    command: list[str | Path] = ["/bin/sh", "-c", script, compiler.program("ring_of_three")]
     with Target(command) as target, closing(attach(target.pid)) as source:
         snapshots: list[Snapshot] = []
 
@@ -97,7 +97,12 @@ def test_a_process_that_waits_for_a_child_names_it(
 
 def test_a_child_that_nobody_waits_for_is_not_named(compiler: Compiler) -> None:
     """The shell reads a pipe of the test, and its child has no end of it."""
-    command = ["/bin/sh", "-c", '"$0" & echo ready; read line', compiler.program("ring_of_three")]
+    command: list[str | Path] = [
+        "/bin/sh",
+        "-c",
+        '"$0" & echo ready; read line',
+        compiler.program("ring_of_three"),
+    ]
     with Target(command) as target, closing(attach(target.pid)) as source:
         target.expect("ready")
         until(lambda: procfs.stat(target.pid).state == "S", "sleep")

@@ -62,7 +62,7 @@ ADDED = {
     "inside": None,
     "diff": None,
     "whatif": None,
-    **dict.fromkeys(("calls", "profiles", "threads_elsewhere", "waiting_children"), []),
+    **{key: [] for key in ("calls", "profiles", "threads_elsewhere", "waiting_children")},
     "awaited_child": None,
 }
 ADDED_TO_PROCESS: dict[str, object] = {"counted_since": ""}
