@@ -14,7 +14,14 @@ from locktop.collector.model import (
     Thread,
     Wait,
 )
-from locktop.collector.render.words import activity, deadlock, elsewhere, hang, readers
+from locktop.collector.render.words import (
+    activity,
+    deadlock,
+    elsewhere,
+    hang,
+    readers,
+    renewed_waits,
+)
 from locktop.collector.render.words.misuse import misuse_sentence
 from locktop.collector.render.words.named_holder import Certainty, NamedHolder
 from locktop.collector.render.words.patterns import ADVICE
@@ -150,12 +157,13 @@ def wait_findings(
         return
     is_exact = named is not None and named.certainty is Certainty.EXACT
     rate = 0.0 if is_exact else _waited_a_second(index, waiters)
-    title = "Long wait" if longest.duration_s >= LONG_WAIT_S else "Contended"
+    before = renewed_waits.before_s(index, waiters)
+    title = "Long wait" if max(longest.duration_s, before) >= LONG_WAIT_S else "Contended"
     if title == "Contended" and rate < _MIN_RATE:
         return
     yield make_line(
         (f" {title}{whose}: ", "waiting"),
-        _who_waits(longest, len(waiters), rate),
+        _who_waits(longest, len(waiters), rate, before),
         *_behind_whom(index, lock),
     )
     is_lock = lock.kind is not Kind.COND
@@ -165,17 +173,19 @@ def wait_findings(
         yield advice_line(_advice(index, lock, named))
 
 
-def _who_waits(longest: Wait, count: int, rate: float) -> str:
+def _who_waits(longest: Wait, count: int, rate: float, before_s: float) -> str:
     """How many threads wait, since when, and how much a second.
 
-    A wait has no length yet where one scan alone has met it.
+    A wait has no length yet where one scan alone has met it. ``before_s``: seconds of earlier waits
+    with a time limit.
     """
     since = lasting(longest.duration_s, longest.is_lower_bound) if longest.duration_s else ""
     who, length = "1 thread waits", f" {since}" if since else ""
     if count > 1:
         who, length = f"{count} threads wait", f", the longest {since}" if since else ""
     often = f",{' together' * (count > 1)} {duration(rate)} a second" if rate >= _MIN_RATE else ""
-    return f"{who}{length}{often}; "
+    after = f", after {duration(before_s)} of such waits" if before_s else ""
+    return f"{who}{length}{after}{often}; "
 
 
 def _waited_a_second(index: SnapshotIndex, waiters: Sequence[Thread]) -> float:
