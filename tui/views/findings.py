@@ -14,6 +14,7 @@ from locktop.collector.model import (
     Thread,
     Wait,
 )
+from locktop.collector.model.locks import GIL
 from locktop.collector.render.words import (
     activity,
     deadlock,
@@ -24,7 +25,7 @@ from locktop.collector.render.words import (
 )
 from locktop.collector.render.words.misuse import misuse_sentence
 from locktop.collector.render.words.named_holder import Certainty, NamedHolder
-from locktop.collector.render.words.patterns import ADVICE
+from locktop.collector.render.words.patterns import ADVICE, GIL_ADVICE
 from locktop.collector.render.words.snapshot_index import LONG_WAIT_S, SnapshotIndex
 from locktop.collector.render.words.verdict import long_hang
 from locktop.tui.views.cells import counted, duration, held_text, lasting
@@ -150,14 +151,15 @@ def wait_findings(
                 f" {held_text(held)} and is {activity.doing(named.now, named.tids[0])};"
                 f" {counted(len(waiters), 'thread')} waiting",
             )
-            yield advice_line("Do less while it is held: I shows what runs inside.")
+            less = "Do less while it is held: I shows what runs inside."
+            yield advice_line(GIL_ADVICE if lock.name == GIL else less)
             return
     longest = waiters[0].waiting_for if waiters else None
     if longest is None:
         return
     is_exact = named is not None and named.certainty is Certainty.EXACT
     rate = 0.0 if is_exact else _waited_a_second(index, waiters)
-    before = renewed_waits.before_s(index, waiters)
+    before = renewed_waits.earlier_waits_s(index, waiters)
     title = "Long wait" if max(longest.duration_s, before) >= LONG_WAIT_S else "Contended"
     if title == "Contended" and rate < _MIN_RATE:
         return
@@ -234,6 +236,8 @@ def _behind_whom(index: SnapshotIndex, lock: Lock) -> Iterator[Span | str]:
 def _advice(index: SnapshotIndex, lock: Lock, named: NamedHolder | None) -> str:
     """The advice about a long wait."""
     does = "signals it" if lock.kind is Kind.COND else "has it"
+    if lock.name == GIL and named is not None:
+        return GIL_ADVICE
     if readers.phrase(lock):
         return _OF_READERS
     if named is not None and named.certainty is Certainty.LIKELY:

@@ -74,7 +74,7 @@ def sentence(index: SnapshotIndex, lock: Lock, waiters: Sequence[Thread]) -> str
     length = f"{', the longest' if many else ''} for {since}" if wait.duration_s else ", just begun"
     if lock.kind is Kind.COND and not (lock.holders or lock.holders_probable):
         who += f" at {_condition(lock)}"
-        if before := renewed_waits.before_s(index, waiters):
+        if before := renewed_waits.earlier_waits_s(index, waiters):
             length += f", after {lasting(before, False)} of such waits with a time limit"
         return f"{who}{length}; {_NOBODYS}{_peer(index, lock)}"
     return f"{who} for {name_with_kind(lock.kind, lock.name)}{length}; {_holder(index, lock)}"

@@ -13,7 +13,7 @@ _MIN_RATE = 0.9
 _MIN_TIMES = 2.0
 
 
-def before_s(index: SnapshotIndex, waiters: Sequence[Thread]) -> float:
+def earlier_waits_s(index: SnapshotIndex, waiters: Sequence[Thread]) -> float:
     """Return the seconds that a thread waited for its condition in waits with a time limit.
 
     The greatest of all threads counts. 0.0: no thread waits alone for its condition and without a
@@ -23,10 +23,10 @@ def before_s(index: SnapshotIndex, waiters: Sequence[Thread]) -> float:
         index: the snapshot.
         waiters: threads that wait.
     """
-    return max((_before_s(index, thread) for thread in waiters), default=0.0)
+    return max((_thread_waits_s(index, thread) for thread in waiters), default=0.0)
 
 
-def _before_s(index: SnapshotIndex, thread: Thread) -> float:
+def _thread_waits_s(index: SnapshotIndex, thread: Thread) -> float:
     wait = thread.waiting_for
     lock = index.locks.get(wait.lock) if wait is not None else None
     if wait is None or lock is None or wait.kind is not Kind.COND or not wait.timed:
