@@ -18,6 +18,7 @@ from locktop.collector.model.locks import GIL
 from locktop.collector.render.words import (
     activity,
     deadlock,
+    earlier_holder,
     elsewhere,
     hang,
     readers,
@@ -217,7 +218,8 @@ def _behind_whom(index: SnapshotIndex, lock: Lock) -> Iterator[Span | str]:
     """The holder of a lock, what it does, and where."""
     named, by_readers = index.holder_of(lock), readers.phrase(lock)
     if named is None:
-        yield f"behind {by_readers}" if by_readers else "its holder is not known"
+        earlier = earlier_holder.phrase(index, lock)
+        yield f"behind {by_readers}" if by_readers else earlier or "its holder is not known"
         return
     yield f"behind {by_readers}, {named.adverb}" if by_readers else f"{named.adverb}behind "
     yield index.holders(named.tids, lock.id), "holder"
