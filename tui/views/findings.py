@@ -33,15 +33,15 @@ from locktop.tui.views.cells import counted, duration, held_text, lasting
 from locktop.tui.views.detail_parts import labelled, program_location, stack_of
 from locktop.tui.views.styled_line import Fold, Line, Span, make_line
 
-#: Seconds. A shorter hold or wait of a holder is over before anybody reads of it.
-_MIN_S = 0.1
-#: Seconds of waits a second: fewer short waits are no finding.
-_MIN_RATE = 0.1
 #: The lock does not tell whether one reader keeps it.
 _OF_READERS = (
     "Let the lock prefer writers if its readers overlap; do less in a reader that keeps it:"
     " a shows what each thread does."
 )
+#: Seconds. A shorter hold or wait of a holder is over before anybody reads of it.
+_MIN_S = 0.1
+#: Seconds of waits a second: fewer short waits are no finding.
+_MIN_RATE = 0.1
 
 
 def lock_findings(index: SnapshotIndex, lock: Lock) -> Iterator[Line]:
