@@ -246,11 +246,11 @@ def _threads(snapshot: Snapshot) -> str:
     unsignalled = sum(len(pattern.tids) for pattern in patterns)
     amid = len(amid_work.waiters(snapshot))
     return (
-        f"{counted(alive, 'thread')}, {waiting - at_conditions} waiting for a lock"
+        f"{counted(alive, 'thread')}, {waiting} waiting for a lock"
         + (f" ({held} for one held by {elsewhere.holder_names(snapshot)})" if held else "")
         + (f" ({probable} for one whose holder is only probable)" if probable else "")
         + (f" ({hidden} for one whose holder is not known)" if hidden else "")
-        + (f", {at_conditions} waiting at a condition, which nobody holds" if at_conditions else "")
+        + (f" ({at_conditions} at a condition, which nobody holds)" if at_conditions else "")
         + (f", {unobserved_waits} waiting for something unknown" if unobserved_waits else "")
         + (f", {amid} waiting amid their work" if amid else "")
         + (f", {unsignalled} waiting for a signal that has not come" if unsignalled else "")
