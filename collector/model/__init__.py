@@ -47,6 +47,7 @@ from locktop.collector.model.kinds import (
     TRAITS,
     ActivityState,
     BlockReason,
+    ChildEvent,
     Confidence,
     HolderEvidence,
     Kind,
@@ -83,6 +84,7 @@ from locktop.collector.model.moments import (
 from locktop.collector.model.snapshot import Contents, Draft, Process, Snapshot
 from locktop.collector.model.stacks import Frame
 from locktop.collector.model.threads import (
+    AwaitedChild,
     ChildWaits,
     Held,
     LockUse,

@@ -277,6 +277,14 @@ class PatternName(StrEnum):
         return self.words[0].upper() + self.words[1:]
 
 
+class ChildEvent(StrEnum):
+    """The deeds of a child that threads wait for. The value is the word in JSON."""
+
+    END = "end"
+    OUTPUT = "output"  # a write to a pipe that the thread reads
+    INPUT = "input"  # a read from a pipe that is full
+
+
 class RootKind(StrEnum):
     """The kinds of root of a blocking tree. The value is the word in JSON."""
 

@@ -195,6 +195,8 @@ WAITS_ALONE = LockRates(acquisitions=None, contended=None, hold=None, signals=No
 
 #: The name of a lock of the dynamic loader begins so.
 LOADER_LOCK = "loader's lock"
+#: The name of Python's global interpreter lock.
+GIL = "GIL of Python"
 
 
 class Lock(LockFigures, frozen=True, gc=False):

@@ -21,6 +21,7 @@ from locktop.collector.model.findings import (
 from locktop.collector.model.locks import Lock, blamed_sites
 from locktop.collector.model.stacks import Frame
 from locktop.collector.model.threads import (
+    AwaitedChild,
     ChildWaits,
     Thread,
     ThreadElsewhere,
@@ -91,6 +92,8 @@ class Contents(Struct):
     threads_elsewhere: tuple[ThreadElsewhere, ...] = ()
     #: Children with waits, the longest first, if the process itself has none.
     waiting_children: tuple[ChildWaits, ...] = ()
+    #: The child for which the process itself waits, if none of its threads waits for a lock.
+    awaited_child: AwaitedChild | None = None
     locks_left_out: int = 0  # known uncontended locks that are not in ``locks``
     names_left: int = 0  # names that are still being read, or were not read in time
     #: Libraries that the program is known to have unloaded: their addresses may have other code.

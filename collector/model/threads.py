@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from locktop.collector.model.histograms import KeptHistogram, percentile_s
-from locktop.collector.model.kinds import ActivityState, Kind, ThreadState
+from locktop.collector.model.kinds import ActivityState, ChildEvent, Kind, ThreadState
 
 
 class Wait(Struct, frozen=True, gc=False):
@@ -53,6 +53,16 @@ class ChildWaits(Struct, frozen=True, gc=False):
     comm: str
     waiting: int  # number of threads
     longest_s: float  # lower bound of the longest of these waits
+
+
+class AwaitedChild(Struct, frozen=True, gc=False):
+    """A child of the watched process for which one of its threads waits without a time limit."""
+
+    waiter: str  # the name of the thread
+    pid: int  # of the child, in locktop's own pid namespace
+    comm: str
+    others: int  # other children that could end the wait as well
+    event: ChildEvent
 
 
 class UnobservedWait(Struct, frozen=True, gc=False):

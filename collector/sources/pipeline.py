@@ -429,7 +429,7 @@ class Scan(ABC):
         if not self.is_stopped and not may_come:
             slept = partial(self.watched.hold_lengths.may_have_slept, read_at_s=self.read_at_s)
             findings = contention_patterns.find(self.draft, slept, self.watched.queues)
-            self.draft.patterns = patterns.described(findings)
+            self.draft.patterns = patterns.described(findings, self.draft.locks)
 
     def add_recent_waits(self) -> None:
         """Fill in the waiting of the last minute."""

@@ -63,6 +63,8 @@ _BETWEEN_S = 0.25
 #: Scans for the stack of a wait for Python's GIL, which lasts 5 ms. On a busy host the thread then
 #: waits far longer for a CPU.
 _MAX_GIL_SCANS = 40
+#: Scans for the stacks of waits for conditions, each of which reads stacks for some milliseconds.
+_MAX_STACK_SCANS = 4
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -140,13 +142,17 @@ def _form(arguments: argparse.Namespace) -> str:
 def _scan_twice(arguments: argparse.Namespace) -> Snapshot:
     """The later of two scans. Raises LocktopError if they cannot tell."""
     from locktop.collector.render.words import verdict
-    from locktop.collector.sources.unnamed_waits import needs_names
+    from locktop.collector.sources.unnamed_waits import lacks_stacks, needs_names
 
     source = attached(arguments.pid, arguments, arguments.potential == _OF_CLASSES)
     try:
         first = source.scan()
         time.sleep(_BETWEEN_S)
         snapshot = source.scan()
+        for _ in range(0 if arguments.certain_only else _MAX_STACK_SCANS):
+            if not (snapshot.is_sampled and lacks_stacks(snapshot)):
+                break
+            snapshot = source.scan()
         potential = arguments.potential == _OF_CLASSES or (
             arguments.potential and snapshot.lock_order
         )

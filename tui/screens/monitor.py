@@ -15,6 +15,7 @@ from textual.containers import Container
 
 from locktop.collector.recording.moments import Moments
 from locktop.collector.render.rendered_files import save_snapshot
+from locktop.collector.render.words.earlier_holder import recall
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.bindings import bindings
 from locktop.tui.extension import monitor_keys
@@ -188,7 +189,7 @@ class MonitorScreen(ListScreen):
         # By the names of functions some waits turn out to be in contention, or idle.
         if isinstance(self._feed, PollerFeed):
             self._sources.follow(newest.process)
-        index, last = SnapshotIndex(newest, self._sources.line), self._index
+        index, last = recall(SnapshotIndex(newest, self._sources.line), self._index), self._index
         is_calm = last is not None and most_waited_now(last) is None
         is_settling = last is not None and last.snapshot.names_left > 0
         if is_other or is_settling or (is_calm and most_waited_now(index) is not None):

@@ -15,16 +15,30 @@ from locktop.collector.model import (
     Thread,
     Wait,
 )
-from locktop.collector.render.words import activity, deadlock, elsewhere, hang, readers
+from locktop.collector.model.locks import GIL
+from locktop.collector.render.words import (
+    activity,
+    deadlock,
+    earlier_holder,
+    elsewhere,
+    hang,
+    readers,
+    renewed_waits,
+)
 from locktop.collector.render.words.misuse import misuse_sentence
 from locktop.collector.render.words.named_holder import Certainty, NamedHolder
-from locktop.collector.render.words.patterns import ADVICE
+from locktop.collector.render.words.patterns import ADVICE, GIL_ADVICE
 from locktop.collector.render.words.snapshot_index import LONG_WAIT_S, SnapshotIndex
 from locktop.collector.render.words.verdict import long_hang
 from locktop.tui.views.cells import counted, duration, held_text, lasting
 from locktop.tui.views.detail_parts import labelled, program_location, stack_of
 from locktop.tui.views.styled_line import Fold, Line, Span, make_line
 
+#: The lock does not tell whether one reader keeps it.
+_OF_READERS = (
+    "Let the lock prefer writers if its readers overlap; do less in a reader that keeps it:"
+    " a shows what each thread does."
+)
 #: Seconds. A shorter hold or wait of a holder is over before anybody reads of it.
 _MIN_S = 0.1
 #: Seconds of waits a second: fewer short waits are no finding.
@@ -152,39 +166,43 @@ def wait_findings(
                 f" {held_text(held)} and is {activity.doing(named.now, named.tids[0])};"
                 f" {counted(len(waiters), 'thread')} waiting",
             )
-            yield advice_line("Do less while it is held: I shows what runs inside.")
+            less = "Do less while it is held: I shows what runs inside."
+            yield advice_line(GIL_ADVICE if lock.name == GIL else less)
             return
     longest = waiters[0].waiting_for if waiters else None
     if longest is None:
         return
     is_exact = named is not None and named.certainty is Certainty.EXACT
     rate = 0.0 if is_exact else _waited_a_second(index, waiters)
-    title = "Long wait" if longest.duration_s >= LONG_WAIT_S else "Contended"
+    before = renewed_waits.earlier_waits_s(index, waiters)
+    title = "Long wait" if max(longest.duration_s, before) >= LONG_WAIT_S else "Contended"
     if title == "Contended" and rate < _MIN_RATE:
         return
     yield make_line(
         (f" {title}{whose}: ", "waiting"),
-        _who_waits(longest, len(waiters), rate),
+        _who_waits(longest, len(waiters), rate, before),
         *_behind_whom(index, lock),
     )
     is_lock = lock.kind is not Kind.COND
-    if title == "Contended" and named is None and is_lock:
+    if title == "Contended" and named is None and is_lock and not readers.phrase(lock):
         yield advice_line("Take it less often, do less while it is held, or split its data.")
     else:
         yield advice_line(_advice(index, lock, named))
 
 
-def _who_waits(longest: Wait, count: int, rate: float) -> str:
+def _who_waits(longest: Wait, count: int, rate: float, before_s: float) -> str:
     """How many threads wait, since when, and how much a second.
 
-    A wait has no length yet where one scan alone has met it.
+    A wait has no length yet where one scan alone has met it. ``before_s``: seconds of earlier waits
+    with a time limit.
     """
     since = lasting(longest.duration_s, longest.is_lower_bound) if longest.duration_s else ""
     who, length = "1 thread waits", f" {since}" if since else ""
     if count > 1:
         who, length = f"{count} threads wait", f", the longest {since}" if since else ""
     often = f",{' together' * (count > 1)} {duration(rate)} a second" if rate >= _MIN_RATE else ""
-    return f"{who}{length}{often}; "
+    after = f", after {duration(before_s)} of such waits" if before_s else ""
+    return f"{who}{length}{after}{often}; "
 
 
 def _waited_a_second(index: SnapshotIndex, waiters: Sequence[Thread]) -> float:
@@ -212,12 +230,12 @@ def _blocked_holder(
 
 def _behind_whom(index: SnapshotIndex, lock: Lock) -> Iterator[Span | str]:
     """The holder of a lock, what it does, and where."""
-    named = index.holder_of(lock)
+    named, by_readers = index.holder_of(lock), readers.phrase(lock)
     if named is None:
-        by_readers = readers.phrase(lock)
-        yield f"behind {by_readers}" if by_readers else "its holder is not known"
+        earlier = earlier_holder.phrase(index, lock)
+        yield f"behind {by_readers}" if by_readers else earlier or "its holder is not known"
         return
-    yield f"{named.adverb}behind "
+    yield f"behind {by_readers}, {named.adverb}" if by_readers else f"{named.adverb}behind "
     yield index.holders(named.tids, lock.id), "holder"
     now = named.now
     if now is None or now.tid != named.tids[0]:
@@ -234,6 +252,10 @@ def _behind_whom(index: SnapshotIndex, lock: Lock) -> Iterator[Span | str]:
 def _advice(index: SnapshotIndex, lock: Lock, named: NamedHolder | None) -> str:
     """The advice about a long wait."""
     does = "signals it" if lock.kind is Kind.COND else "has it"
+    if lock.name == GIL and named is not None:
+        return GIL_ADVICE
+    if readers.phrase(lock):
+        return _OF_READERS
     if named is not None and named.certainty is Certainty.LIKELY:
         name = index.holders(named.tids, lock.id)
         until = "signals it" if lock.kind is Kind.COND else "releases it"

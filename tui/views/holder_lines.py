@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from locktop.collector.model import CONTENTION_KINDS, Kind, Lock, ThreadActivity
 from locktop.collector.render.words import (
     activity,
+    earlier_holder,
     elsewhere,
     probable_holder,
     readers,
@@ -74,10 +75,14 @@ def _no_holder(index: SnapshotIndex, lock: Lock) -> Iterator[Line]:
         return
     held = readers.phrase(lock)
     if named is not None and not (held and named.certainty is Certainty.LIKELY):
-        yield labelled("held by", *unproven_holder(index, lock, named))
+        count = [(f"{held}, ", "holder")] if held else []
+        yield labelled("held by", *count, *unproven_holder(index, lock, named))
         return
     if held:
         yield labelled("held by", (held, "holder"), (f": {readers.UNKNOWN}", "dim"))
+        return
+    if earlier := earlier_holder.phrase(index, lock):
+        yield labelled(holder_label(lock), ("not known; ", "dim"), (earlier, "holder"))
         return
     # Where threads wait, the next holder may have the lock already, not observed yet.
     free = not lock.waiters and index.snapshot.complete

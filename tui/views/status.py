@@ -22,6 +22,7 @@ _GAP = 2
 #: The patterns in which threads hardly go on, the worst first.
 _FLAGS_OF_PATTERNS = {
     PatternName.STARVED_WRITER: "STARVED",
+    PatternName.PERHAPS_STARVED: "STARVED?",
     PatternName.CPU_STARVED: "CPU-STARVED",
     PatternName.CONVOY: "CONVOY",
     PatternName.CONTENDED: "CONTENDED",
@@ -191,7 +192,7 @@ def state_flags(index: SnapshotIndex | None, paused: bool, position: Position | 
 def verdict_flag(index: SnapshotIndex) -> str:
     """The finding that matters most, in one or two words; "" if nothing is wrong.
 
-    A question mark means that the deadlock is possible, not certain.
+    A question mark means that it is possible, not certain.
     """
     snapshot = index.snapshot
     if index.deadlocks:

@@ -16,7 +16,7 @@ from locktop.collector.model import (
     ThreadActivity,
     ThreadState,
 )
-from locktop.collector.render.words import activity, probable_holder, readers
+from locktop.collector.render.words import activity, earlier_holder, probable_holder, readers
 from locktop.collector.render.words.named_holder import Certainty
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.collector.render.words.source_location import shortest_location
@@ -145,7 +145,10 @@ class _WaitWords:
         holder = self._holder(has_length=False, location=_SHORT_LOCATION)
         yield Wording((" ",), (*wait, *holder, *call), _LITTLE_NAME)
         short = self._short_holder(_SHORT_LOCATION)
-        if not self._behind:
+        if self._readers:
+            yield Wording((" ",), (*wait, *holder), _LITTLE_NAME)
+            yield Wording((" ",), (*wait, *short), _LITTLE_NAME)
+        elif not self._behind:
             yield Wording((" ",), (*wait, *short, *call), _LITTLE_NAME)
         if not self._holders:
             call = self._likely_words(_Room.LITTLE)
@@ -222,7 +225,8 @@ class _WaitWords:
 
     def _full_holder(self) -> Spans:
         if not self._holders:
-            return self._readers or self._likely or [("; its holder is not known", "dim")]
+            unknown = "; its holder is not known"
+            return self._readers or self._likely or self._earlier or [(unknown, "dim")]
         spans: Spans = ["; held by ", self._holder_name]
         if self._held_for:
             spans.append(f" for {self._held_for}")
@@ -233,7 +237,8 @@ class _WaitWords:
 
     def _holder(self, *, has_length: bool, location: int) -> Spans:
         if not self._holders:
-            return self._readers or self._likely or [("; holder not known", "dim")]
+            unknown = "; holder not known"
+            return self._readers or self._likely or self._earlier or [(unknown, "dim")]
         spans: Spans = ["; held by ", self._holder_name]
         if has_length and self._held_for:
             spans.append(f" {self._held_for}")
@@ -248,6 +253,12 @@ class _WaitWords:
         if words and self._probable:
             return [f"; held by {words}, probably ", (self._probable, "holder")]
         return ["; held by ", (words, "holder"), *self._likely] if words else []
+
+    @property
+    def _earlier(self) -> Spans:
+        """The holder that one of the last scans named."""
+        words = earlier_holder.phrase(self._index, self._lock)
+        return ["; ", (words, "holder")] if words else []
 
     @cached_property
     def _likely(self) -> Spans:
@@ -294,7 +305,9 @@ class _WaitWords:
 
     def _short_holder(self, location: int) -> Spans:
         """The holder, and one location: where it runs, else where it took the lock."""
-        if self._probable and not self._readers:
+        if held := readers.held_by(self._lock):
+            return [held.replace(",", ";", 1)]
+        if self._probable:
             return ["; probably ", (self._probable, "holder")]
         if not self._holders:
             return self._holder(has_length=False, location=location)

@@ -35,6 +35,7 @@ from locktop.collector.render.documents.snapshot_findings import (
 )
 from locktop.collector.render.documents.snapshot_locks import LockClassEntry, LockEntry
 from locktop.collector.render.documents.snapshot_threads import (
+    AwaitedChildEntry,
     ChildWaitsEntry,
     ThreadElsewhereEntry,
     ThreadEntry,
@@ -125,6 +126,10 @@ class CoreDocument(
         list[ChildWaitsEntry],
         meaning("Children whose threads wait, if no thread of the process itself does."),
     ] = []
+    awaited_child: Annotated[
+        AwaitedChildEntry | None,
+        meaning("The child that a thread waits for, if no thread waits for a lock."),
+    ] = None
     locks: Annotated[list[LockEntry], meaning("The locks, most wait first.")]
     lock_classes: Annotated[list[LockClassEntry], meaning("The lock classes.")] = []
     blocking: Annotated[

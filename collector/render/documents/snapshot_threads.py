@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import UNSET, Struct, UnsetType
 
-from locktop.collector.model import CONTENTION_KINDS, ActivityState, Kind, ThreadState
+from locktop.collector.model import CONTENTION_KINDS, ActivityState, ChildEvent, Kind, ThreadState
 from locktop.collector.render.documents.snapshot_fields import (
     LOWER_BOUND,
     NO_ADDRESS,
@@ -205,6 +205,16 @@ class ChildWaitsEntry(Struct, kw_only=True, gc=False):
     comm: Annotated[str, meaning("Its name.")]
     waiting: Annotated[Count, meaning("How many of its threads wait for locks.")]
     longest_s: Annotated[Number, meaning("Seconds of the longest of these waits, at least.")]
+
+
+class AwaitedChildEntry(Struct, kw_only=True, gc=False):
+    """A child for which a thread of the process waits without a time limit."""
+
+    waiter: Annotated[str, meaning("The name of the thread.")]
+    pid: Annotated[Count, meaning("The child.")]
+    comm: Annotated[str, meaning("Its name.")]
+    others: Annotated[Count, meaning("How many other children could end the wait as well.")]
+    event: Annotated[ChildEvent, meaning("What the thread waits for.")]
 
 
 class ThreadGroupEntry(Struct, kw_only=True, gc=False):

@@ -11,7 +11,6 @@ from locktop.collector.render.text.context import ReportContext
 from locktop.collector.render.words import (
     activity,
     blocking,
-    likely_holder,
     probable_holder,
     readers,
     units,
@@ -68,14 +67,10 @@ def cause(context: ReportContext, root: BlockingRoot) -> str:
         if lock is not None and (probable := probable_holder.tids(lock)):
             names = context.threads_named(probable)
             return f"{locks}: {probable_holder.phrase(lock, names, context.snapshot.sites)}"
-        awake = likely_holder.find_only_awake(context.snapshot)
-        likely = likely_holder.find(context.snapshot, lock, awake) if lock is not None else None
-        more = (
-            likely_holder.phrase(likely, context.thread(likely.tid)) if likely is not None else ""
-        )
+        likely = context.likely_holder(lock) if lock is not None else ""
         if by_readers := readers.held_by(lock):
             return f"{locks}{by_readers}"
-        return f"{locks}: {takers}" if takers else f"{locks}, whose holder is not known{more}"
+        return f"{locks}: {takers}" if takers else f"{locks}, whose holder is not known{likely}"
     if root.kind is RootKind.CYCLE:
         selves = "wait for each other" if len(root.tids) > 1 else "waits for itself"
         return f"{context.threads_named(root.tids)} {selves}"

@@ -10,8 +10,9 @@ from locktop.collector.analysis.blame_chains import BlameChains
 from locktop.collector.model import Frame, Kind, Lock, LockClass, Snapshot
 from locktop.collector.render.documents import snapshot_intervals
 from locktop.collector.render.documents.snapshot_locks import LockInterval
-from locktop.collector.render.words import elsewhere, unit_takers, units
+from locktop.collector.render.words import elsewhere, likely_holder, unit_takers, units
 from locktop.collector.render.words.lock_kind import name_with_kind
+from locktop.collector.render.words.named_holder import Certainty
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.collector.render.words.source_location import full_location
 
@@ -48,6 +49,17 @@ class ReportContext:
         lock = self.locks.get(lock_id)
         is_semaphore = lock is not None and lock.kind is Kind.SEM
         return unit_takers.phrase(self._index, lock_id) if is_semaphore else ""
+
+    def likely_holder(self, lock: Lock) -> str:
+        """Return the likely holder of a lock, and what it does; "" without one.
+
+        "; the only thread that does not wait: loader, in read(3 -> /var/lib/x/index)"
+        """
+        named = self._index.holder_of(lock)
+        if named is None or named.certainty is not Certainty.LIKELY:
+            return ""
+        (tid,) = named.tids
+        return likely_holder.phrase(self.threads[tid], self.thread(tid), named.why)
 
     def members(self, row: Row) -> list[Lock]:
         """Return the locks of a row: those of a class, or the one lock."""

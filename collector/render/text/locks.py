@@ -146,6 +146,8 @@ def _describe(context: ReportContext, lock: Row, with_waiters: bool) -> str:
         parts.append(probable_holder.phrase(lock, names, context.snapshot.sites))
     elif held := readers.phrase(lock):
         parts.append(f"held by {held}")
+    elif with_waiters and (likely := context.likely_holder(lock)):
+        parts.append(f"holder not known{likely}")
     if with_waiters and lock.waiters:
         parts.append(waiting_count(lock))
     return ", ".join(parts)

@@ -117,6 +117,8 @@ def _waiting_group(
         held = f"{readers.purpose(wait)}, {phrase}"
     if not held and (of_readers := readers.held_by(lock)):
         held = f"{readers.purpose(wait)}{of_readers}"
+    if not held and lock is not None and (likely := context.likely_holder(lock)):
+        held = f", holder not known{likely}"
     lasts = units.lasting(wait.duration_s, wait.is_lower_bound)
     renewed = f", in {wait.renewals + 1} waits" if wait.renewals and not many else ""
     yield f"  {who} for {longest}{lasts}{renewed}: {named}{held}"

@@ -50,6 +50,13 @@ class NamedHolder(Struct, frozen=True):
         return _MARKS[self.certainty]
 
 
+class EarlierHolder(Struct, frozen=True):
+    """The threads that an earlier scan named as the holders of a lock."""
+
+    names: str  # "probably flusher"
+    at_s: float  # Snapshot.duration_s
+
+
 def name(
     lock: Lock,
     noted: tuple[int, ...],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import Any
 
 from locktop.collector.analysis.contention_findings import (
@@ -20,7 +20,8 @@ from locktop.collector.analysis.contention_findings import (
     StarvedWriter,
     ThunderingHerd,
 )
-from locktop.collector.model import Pattern, PatternName
+from locktop.collector.model import Lock, Pattern, PatternName
+from locktop.collector.model.locks import GIL
 from locktop.collector.render.words.source_location import short_location
 from locktop.collector.render.words.units import duration, lasting
 
@@ -53,21 +54,35 @@ ADVICE = {
 }
 
 
-def described(findings: Iterable[Finding]) -> tuple[Pattern, ...]:
+#: In place of the advice about a long hold, where the lock is the GIL.
+GIL_ADVICE = (
+    "Give the GIL away around the long call: Py_BEGIN_ALLOW_THREADS in C,"
+    " pybind11::gil_scoped_release, PyO3's Python::detach (once allow_threads), ctypes.CDLL"
+    " instead of PyDLL."
+)
+
+
+def described(findings: Iterable[Finding], locks: Iterable[Lock] = ()) -> tuple[Pattern, ...]:
     """Return the findings with their sentences, as a snapshot has them.
 
     A saved snapshot has the sentences alone, so the model does not have the figures.
     """
+    gils = {lock.id for lock in locks if lock.name == GIL}
     return tuple(
         Pattern(
             name=finding.name,
             lock=finding.lock,
             tids=finding.tids,
             evidence=evidence(finding),
-            advice=ADVICE[finding.name],
+            advice=_advice(finding, gils),
         )
         for finding in findings
     )
+
+
+def _advice(finding: Finding, gils: Container[int]) -> str:
+    is_long = finding.name is PatternName.LONG_HOLD
+    return GIL_ADVICE if is_long and finding.lock in gils else ADVICE[finding.name]
 
 
 def evidence(finding: Finding) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Sequence
 
 from locktop.collector.analysis.deadlock_report import moment_before
-from locktop.collector.model import ActivityState, Lock, Snapshot, Thread
-from locktop.collector.render.words import activity, probable_holder
+from locktop.collector.model import ActivityState, Kind, Lock, Snapshot, Thread
+from locktop.collector.render.words import activity, probable_holder, renewed_waits
 from locktop.collector.render.words.foreign_code import innermost_program_frame
 from locktop.collector.render.words.lock_kind import name_with_kind
 from locktop.collector.render.words.named_holder import Certainty, NamedHolder
@@ -16,6 +16,8 @@ from locktop.collector.render.words.units import lasting
 
 #: Locks that have a sentence.
 _MAX_LOCKS = 5
+#: Of a wait for a condition.
+_NOBODYS = "nobody holds a condition, so this is no lock that locktop can judge"
 
 
 def sentences(snapshot: Snapshot, without: Container[int] = ()) -> Iterator[str]:
@@ -29,13 +31,37 @@ def sentences(snapshot: Snapshot, without: Container[int] = ()) -> Iterator[str]
     """
     index = SnapshotIndex(snapshot)
     every = dict.fromkeys([*_root_locks(index), *_waited_for(index)])
-    locks = [id_ for id_ in every if id_ not in without and index.waiters_of(id_)]
+    locks = [
+        id_ for id_ in every if id_ in index.locks and id_ not in without and index.waiters_of(id_)
+    ]
+    alike = {id_: _alike_waiters(index, id_, locks) for id_ in locks}
+    locks = [id_ for id_ in locks if alike[id_]]
     for id_ in locks[:_MAX_LOCKS]:
-        if id_ in index.locks:
-            yield sentence(index, index.locks[id_], index.waiters_of(id_))
+        yield sentence(index, index.locks[id_], alike[id_])
     if len(locks) > _MAX_LOCKS:
         left = len(locks) - _MAX_LOCKS
         yield f"and {left} more lock{'s' * (left > 1)} that threads wait for"
+
+
+def _alike_waiters(index: SnapshotIndex, id_: int, locks: Sequence[int]) -> list[Thread]:
+    """The waiters of a lock. The first of conditions with one name has the waiters of all.
+
+    Each session of a server may wait for a condition of its own.
+    """
+    lock = index.locks[id_]
+    if lock.kind is not Kind.COND or lock.holders or not lock.name:
+        return index.waiters_of(id_)
+    same = [
+        other
+        for other in locks
+        if (index.locks[other].kind, index.locks[other].name) == (lock.kind, lock.name)
+    ]
+    waiters = [thread for other in same for thread in index.waiters_of(other)]
+    return sorted(waiters, key=_longest_first) if id_ == same[0] else []
+
+
+def _longest_first(thread: Thread) -> float:
+    return -thread.waiting_for.duration_s if thread.waiting_for is not None else 0.0
 
 
 def sentence(index: SnapshotIndex, lock: Lock, waiters: Sequence[Thread]) -> str:
@@ -46,7 +72,30 @@ def sentence(index: SnapshotIndex, lock: Lock, waiters: Sequence[Thread]) -> str
     who = f"{len(waiters)} threads wait" if many else f"{index.thread_name(waiters[0].tid)} waits"
     since = _since(index.snapshot, wait.duration_s, wait.is_lower_bound)
     length = f"{', the longest' if many else ''} for {since}" if wait.duration_s else ", just begun"
+    if lock.kind is Kind.COND and not (lock.holders or lock.holders_probable):
+        who += f" at {_condition(lock)}"
+        if before := renewed_waits.earlier_waits_s(index, waiters):
+            length += f", after {lasting(before, False)} of such waits with a time limit"
+        return f"{who}{length}; {_NOBODYS}{_peer(index, lock)}"
     return f"{who} for {name_with_kind(lock.kind, lock.name)}{length}; {_holder(index, lock)}"
+
+
+def _condition(lock: Lock) -> str:
+    if not lock.name:
+        return "a condition"
+    _, is_called_so, where = lock.name.partition(f"{lock.kind} ")
+    return f"a condition {where}" if is_called_so else f"condition {lock.name}"
+
+
+def _peer(index: SnapshotIndex, lock: Lock) -> str:
+    """The only thread beside the waiters that does not wait, if it is known."""
+    named = index.holder_of(lock)
+    if named is None:
+        return ""
+    tid = named.tids[0]
+    does = _now(index, lock, tid)
+    which = f", which {does}" if does else ""
+    return f"; {named.why}: {index.holders(named.tids, lock.id)}{which}{_location(index, named)}"
 
 
 def _root_locks(index: SnapshotIndex) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from msgspec.structs import replace
@@ -47,7 +47,7 @@ from locktop.collector.render.words import (
     python_shares,
 )
 from locktop.collector.render.words.foreign_code import innermost_program_frame
-from locktop.collector.render.words.named_holder import NamedHolder
+from locktop.collector.render.words.named_holder import EarlierHolder, NamedHolder
 from locktop.collector.render.words.source_location import short_location
 
 #: Characters kept of a name that several threads have: the tid follows.
@@ -78,6 +78,8 @@ class SnapshotIndex:
         self.threads: dict[int, Thread] = {thread.tid: thread for thread in snapshot.threads}
         self.locks: dict[int, Lock] = {lock.id: _name_join(lock) for lock in snapshot.locks}
         self.threads_elsewhere = {thread.tid: thread for thread in snapshot.threads_elsewhere}
+        #: The holders of the last scans, see earlier_holder.recall().
+        self.earlier_holders: Mapping[int | str, EarlierHolder] = {}
         self._named_holders: dict[int, NamedHolder | None] = {}  # by lock
         self.unobserved_waits = {wait.tid: wait for wait in snapshot.unobserved_waits}
 

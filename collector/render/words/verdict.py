@@ -232,10 +232,13 @@ def _threads(snapshot: Snapshot) -> str:
         for thread in snapshot.threads
     )
     waits = [thread.waiting_for for thread in snapshot.threads if thread.waiting_for]
-    unheld = [wait.lock for wait in waits if not wait.idle and not wait.holders]
+    unheld = [wait for wait in waits if not wait.idle and not wait.holders]
     with_probable = {lock.id for lock in snapshot.locks if lock.holders_probable}
-    probable = sum(lock in with_probable for lock in unheld)
-    hidden = len(unheld) - probable
+    probable = sum(wait.lock in with_probable for wait in unheld)
+    at_conditions = sum(
+        wait.kind is Kind.COND and wait.lock not in with_probable for wait in unheld
+    )
+    hidden = len(unheld) - probable - at_conditions
     of_others = {thread.tid for thread in snapshot.threads_elsewhere}
     held = sum(not of_others.isdisjoint(wait.holders) for wait in waits)
     unobserved_waits = len(snapshot.unobserved_waiters)
@@ -247,6 +250,7 @@ def _threads(snapshot: Snapshot) -> str:
         + (f" ({held} for one held by {elsewhere.holder_names(snapshot)})" if held else "")
         + (f" ({probable} for one whose holder is only probable)" if probable else "")
         + (f" ({hidden} for one whose holder is not known)" if hidden else "")
+        + (f" ({at_conditions} at a condition, which nobody holds)" if at_conditions else "")
         + (f", {unobserved_waits} waiting for something unknown" if unobserved_waits else "")
         + (f", {amid} waiting amid their work" if amid else "")
         + (f", {unsignalled} waiting for a signal that has not come" if unsignalled else "")

@@ -30,6 +30,7 @@ from locktop.collector.model import (
     Wait,
 )
 from locktop.collector.model.kinds import INTERPRETER_LOCK_KINDS
+from locktop.collector.model.locks import GIL
 from locktop.collector.sources.probes.gil_reader import GilReader
 from locktop.collector.sources.probes.python_lock_reader import PythonLockReader
 from locktop.collector.sources.probes.python_stacks import WaitKeys
@@ -37,8 +38,6 @@ from locktop.collector.symbols.python import gil
 from locktop.collector.symbols.python.gil import GilReading
 from locktop.collector.symbols.python.interpreter import waits_for_interpreter
 
-#: The symbol of the condition says little, and a stripped interpreter has none.
-NAME = "GIL of Python"
 #: A GIL that a thread has kept for a shorter time is no finding.
 _MIN_KEPT_S = 0.1
 #: For a waiter that is awake between two of its waits: seconds for it to sleep again, and a pause.
@@ -105,7 +104,8 @@ class GilHolders:
         longest_s = self._longest_s.get(lock.address, 0.0)
         if longest_s > lock.wait_max_s:
             lock = replace(lock, wait_max_s=longest_s, wait_max_is_lower_bound=True)
-        return replace(lock, name=NAME)
+        # The symbol of the condition says little, and a stripped interpreter has none.
+        return replace(lock, name=GIL)
 
     def waiters(self, draft: Draft) -> dict[int, int]:
         """Return by tid the address of the condition at which a thread waits for the GIL.

@@ -1,4 +1,4 @@
-"""Children of the watched process whose threads wait, for a process that has nothing to tell.
+"""Children that keep the watched process, for a process that has no wait for a lock.
 
 ``locktop run -- sh -c './prog | cat'`` watches the shell. The threads that wait are those of prog.
 """
@@ -13,6 +13,7 @@ from contextlib import suppress
 from locktop.collector.linux import procfs
 from locktop.collector.linux.sleep_clock import SleepClock
 from locktop.collector.model import ChildWaits, Draft, ThreadState
+from locktop.collector.sources.sampling import awaited_child
 from locktop.collector.sources.sampling.glance import Sleep, glance
 
 #: Seconds between two searches: each reads the stat of all processes.
@@ -38,6 +39,8 @@ class ChildWaitsProbe:
         if any(thread.state is ThreadState.WAITING for thread in draft.threads) or draft.hang:
             self._searched_at, self._waits = float("-inf"), ()
             return
+        with suppress(OSError, ValueError):  # the process has ended
+            draft.awaited_child = awaited_child.find(self._pid)
         if time.monotonic() >= self._searched_at + _EVERY_S:
             self._searched_at = time.monotonic()
             self._waits = self._search()

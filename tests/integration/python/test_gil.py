@@ -9,16 +9,19 @@ from pathlib import Path
 
 import pytest
 from support import tool
+from support.eventually import until
 from support.pythons import PYTHON, all_pythons
 from support.targets import PATIENCE_S, Compiler, Target, source_of
 
 from locktop.collector.model import Snapshot
+from locktop.collector.render.words.patterns import GIL_ADVICE
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.collector.render.words.source_location import short_location
 from locktop.collector.sources.attach import attach
 from locktop.collector.sources.launch import preload_environment
+from locktop.tui.views import lock_details
 from locktop.tui.views.blocking import about_line
-from locktop.tui.views.styled_line import line_text
+from locktop.tui.views.styled_line import line_text, unfolded
 
 PYTHONS = all_pythons()
 _WORKS_AT = "works python_keeps_the_gil.py:17"
@@ -68,10 +71,19 @@ def test_a_thread_that_keeps_the_gil_is_named(python: str, prepared: bool) -> No
                     wait = thread.waiting_for
                     if wait is not None and wait.holders:
                         assert wait.duration_s >= began_s - named_s
+            until(lambda: GIL_ADVICE in details_of_gil(source.scan(resolve=True)), "the advice")
         (lock,) = [lock for lock in snapshot.locks if lock.holders]
         assert lock.holders == (keeper,)
         assert lock.name == "GIL of Python"
         assert not lock.idle
+
+
+def details_of_gil(snapshot: Snapshot) -> str:
+    """Return the details of the GIL in the words of the screen; "" without it."""
+    index = SnapshotIndex(snapshot)
+    gils = [lock for lock in snapshot.locks if lock.name == "GIL of Python"]
+    lines = (unfolded(lock_details.lock_details(index, lock)) for lock in gils)
+    return "\n".join(line_text(line) for each in lines for line in each)
 
 
 def works_of(snapshot: Snapshot) -> dict[int, str]:

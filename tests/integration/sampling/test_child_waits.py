@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
+import pytest
 from support.eventually import until
 from support.targets import Compiler, Target
 
@@ -60,6 +61,53 @@ def test_a_shell_names_the_child_whose_threads_wait(compiler: Compiler) -> None:
         ):
             assert said in text
             assert hint in text
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ('"$0"; true', "waits for the end of"),
+        ('text=$("$0"); true', "reads from a pipe of"),
+    ],
+    ids=["end", "output"],
+)
+def test_a_process_that_waits_for_a_child_names_it(
+    compiler: Compiler, script: str, words: str
+) -> None:
+    """The first screen said that no thread waits for a lock that is watched."""
+    command: list[str | Path] = ["/bin/sh", "-c", script, compiler.program("ring_of_three")]
+    with Target(command) as target, closing(attach(target.pid)) as source:
+        snapshots: list[Snapshot] = []
+
+        def is_awaited() -> bool:
+            snapshots.append(source.scan(resolve=True))
+            child = snapshots[-1].awaited_child
+            return child is not None and child.comm == "ring_of_three"
+
+        until(is_awaited, "the child")
+        child = child_of(target.pid)
+        said = f"sh {words} its child ring_of_three ({child}): locktop why {target.pid}"
+        for text in (
+            line_text(headline(SnapshotIndex(snapshots[-1]), 80)),
+            render(snapshots[-1], width=120),
+            "\n".join(check_report.lines(snapshots[-1], width=120)),
+        ):
+            assert said in text
+
+
+def test_a_child_that_nobody_waits_for_is_not_named(compiler: Compiler) -> None:
+    """The shell reads a pipe of the test, and its child has no end of it."""
+    command: list[str | Path] = [
+        "/bin/sh",
+        "-c",
+        '"$0" & echo ready; read line',
+        compiler.program("ring_of_three"),
+    ]
+    with Target(command) as target, closing(attach(target.pid)) as source:
+        target.expect("ready")
+        until(lambda: procfs.stat(target.pid).state == "S", "sleep")
+        child_of(target.pid)
+        assert source.scan().awaited_child is None
 
 
 def test_a_process_with_waits_of_its_own_names_no_child(compiler: Compiler) -> None:

@@ -33,6 +33,35 @@ def starved(target: Target) -> Snapshot:
     return snapshots[-1]
 
 
+def test_a_writer_behind_many_readers_gets_no_advice_about_one_of_them(
+    start_unprepared: StartTarget,
+) -> None:
+    """The first pictures said to make a sleep of 40 ms elsewhere, and left three readers out."""
+    target = start_unprepared("starved_update", "crowd")
+    target.expect("ready")
+    snapshots: list[Snapshot] = []
+    with closing(attach(target.pid)) as source:
+
+        def has_probable_readers() -> bool:
+            snapshots.append(source.scan(resolve=True))
+            catalog = catalog_of(snapshots[-1])
+            return bool(catalog.readers and catalog.holders_probable)
+
+        until(has_probable_readers, "readers that are probably known")
+    # Later the pattern has its own advice.
+    index = SnapshotIndex(replace(snapshots[-1], patterns=()))
+    lock = catalog_of(snapshots[-1])
+    count = f"{lock.readers} reader{'s' * (lock.readers > 1)}"
+    text = "\n".join(map(line_text, unfolded(lock_details.lock_details(index, lock))))
+    assert f"behind {count}, probably query:" in text
+    assert f"held by   {count}, probably query:" in text
+    assert "advice    Let the lock prefer writers if its readers overlap;" in text
+    for width in (80, 100):
+        first = line_text(headline(index, width))
+        assert count in first
+        assert " >" in first
+
+
 def catalog_of(snapshot: Snapshot) -> Lock:
     """Return the lock that the writer waits for."""
     (lock,) = [lock for lock in snapshot.locks if lock.name == "g_catalog"]

@@ -32,6 +32,27 @@ static KEPT void *query(void *number)
     return NULL;
 }
 
+/* One of four readers, if there is an argument: each leaves the lock when another one has it. */
+static KEPT void read_stock(void)
+{
+    static int reading;
+    must(pthread_rwlock_rdlock(&g_catalog), "rdlock");
+    __atomic_fetch_add(&reading, 1, __ATOMIC_SEQ_CST);
+    pause_ms(40);
+    while (__atomic_sub_fetch(&reading, 1, __ATOMIC_SEQ_CST) == 0) {
+        __atomic_fetch_add(&reading, 1, __ATOMIC_SEQ_CST);
+        sched_yield();
+    }
+    must(pthread_rwlock_unlock(&g_catalog), "unlock");
+}
+
+static KEPT void *crowd(void *unused)
+{
+    for (;;)
+        read_stock();
+    return unused;
+}
+
 static KEPT void *update_prices(void *unused)
 {
     __atomic_store_n(&writer_tid, own_tid(), __ATOMIC_RELEASE);
@@ -40,9 +61,12 @@ static KEPT void *update_prices(void *unused)
     return unused;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    for (int i = 0; i < 2; i++) {
+    (void)argv;
+    for (int i = 0; argc > 1 && i < 4; i++)
+        start(crowd, NULL, "query");
+    for (int i = 0; argc == 1 && i < 2; i++) {
         sem_init(&turn[i], 0, i == 0);
         sem_init(&met[i], 0, 0);
         start(query, (void *)(intptr_t)i, "query");

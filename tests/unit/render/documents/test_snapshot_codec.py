@@ -24,6 +24,8 @@ from locktop.collector.model import (
     CONTENTION_KINDS,
     WAITS_ALONE,
     ActivityState,
+    AwaitedChild,
+    ChildEvent,
     ChildWaits,
     Confidence,
     Frame,
@@ -60,10 +62,8 @@ ADDED = {
     "inside": None,
     "diff": None,
     "whatif": None,
-    "calls": [],
-    "profiles": [],
-    "threads_elsewhere": [],
-    "waiting_children": [],
+    **{key: [] for key in ("calls", "profiles", "threads_elsewhere", "waiting_children")},
+    "awaited_child": None,
 }
 ADDED_TO_PROCESS: dict[str, object] = {"counted_since": ""}
 ADDED_TO_THREADS: dict[str, object] = dict.fromkeys(("wait_p50_s", "wait_p99_s", "wait_histogram"))
@@ -150,6 +150,7 @@ def full() -> Snapshot:
         unobserved_waiters=(4, 5),
         unobserved_waits=UNOBSERVED,
         waiting_children=(ChildWaits(71, "prog", 3, 60.5),),
+        awaited_child=AwaitedChild("sh", 71, "prog", 2, ChildEvent.OUTPUT),
         threads_elsewhere=(ThreadElsewhere(70, 69, "convert", "worker", True, True),),
         lost_events=3,
         locks_left_out=2,

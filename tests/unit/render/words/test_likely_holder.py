@@ -17,6 +17,7 @@ from locktop.collector.model import (
     ThreadElsewhere,
     ThreadState,
 )
+from locktop.collector.render.text.report import render
 from locktop.collector.render.words import likely_holder
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.views.blocking import now_span
@@ -63,6 +64,12 @@ def test_the_only_thread_that_does_not_wait_is_likely() -> None:
     index = SnapshotIndex(snapshot)
     words, _ = now_span(index, index.blocking.roots[0])
     assert words == "holder not known; the only thread that does not wait: leader"
+
+
+def test_the_text_report_names_it_beside_its_waiters() -> None:
+    """The report named only exact and probable holders there."""
+    text = " ".join(render(blocking.writers(3)).split())
+    assert "one lock each, holder not known; the only thread that does not wait: thread 100" in text
 
 
 @pytest.mark.parametrize(

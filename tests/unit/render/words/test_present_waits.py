@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 from unit.builders import records, scenarios
 
-from locktop.collector.model import ActivityState, Kind, ThreadActivity, ThreadState
-from locktop.collector.render.words import present_waits
+from locktop.collector.model import ActivityState, Kind, Snapshot, ThreadActivity, ThreadState
+from locktop.collector.render.words import present_waits, verdict
 
 
 def test_the_sentence_names_lock_waiter_holder_and_its_activity() -> None:
@@ -63,3 +63,31 @@ def test_a_holder_that_ended_never_released() -> None:
     )
     first = next(present_waits.sentences(replace(made, locks=locks)))
     assert first.endswith(", and ended without releasing it")
+
+
+def sessions_at_conditions(rate: float) -> Snapshot:
+    """Return three sessions, each at a condition of its own, after a minute of such waits."""
+    threads, locks = [], []
+    for n in (1, 2, 3):
+        wait = replace(records.wait(n, Kind.COND, n / 10), timed=True, idle=False)
+        threads.append(records.thread(10 + n, f"s{n}", ThreadState.WAITING, waiting_for=wait))
+        lock = records.lock(n, "cond in MDL_wait::timed_wait", Kind.COND, waiters=(10 + n,))
+        locks.append(replace(lock, wait_s=60.0, rates=replace(lock.rates, wait=rate)))
+    return records.snapshot(threads, locks)
+
+
+def test_conditions_of_one_name_share_a_sentence() -> None:
+    """The check said "0 waiting for a lock" or had a sentence for each of five conditions."""
+    snapshot = sessions_at_conditions(rate=1.0)
+    (said,) = present_waits.sentences(snapshot)
+    assert said.startswith(
+        "3 threads wait at a condition in MDL_wait::timed_wait, the longest for 300 ms"
+    )
+    assert ", after 60.0 s of such waits with a time limit; nobody holds a condition" in said
+    line = verdict.line(snapshot)
+    assert "3 waiting for a lock (3 at a condition, which nobody holds)" in line
+
+
+def test_brief_waits_are_not_one_long_wait() -> None:
+    (said,) = present_waits.sentences(sessions_at_conditions(rate=0.5))
+    assert "such waits" not in said
