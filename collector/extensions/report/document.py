@@ -19,7 +19,7 @@ from locktop.collector.render.documents import snapshot_codec
 from locktop.collector.render.text import deadlock, lock_order
 from locktop.collector.render.text.context import ReportContext
 from locktop.collector.render.words import hang, unit_takers, units, verdict
-from locktop.collector.render.words.snapshot_index import LONG_WAIT_S
+from locktop.collector.render.words.snapshot_index import LONG_WAIT_S, SnapshotIndex
 from locktop.collector.render.words.wrap import wrapped
 from locktop.collector.sources.levels import LEVELS
 
@@ -48,11 +48,18 @@ def document(incident: Incident) -> dict[str, Any]:
         "potential": _wrap(lock_order.lines(snapshot)),
         "parts": [*map(_wrap, _parts(snapshot))],
         "lock_names": {lock.id: context.lock(lock.id) for lock in snapshot.locks},
+        "lock_holders": _lock_holders(context.index),
         "contention_kinds": [kind.value for kind in Kind if kind in CONTENTION_KINDS],
         "pattern_words": {name.value: name.words for name in PatternName},
         "measured": [*_measurement_facts(incident, context)],
         "snapshot": snapshot_codec.document(snapshot, incident.span.before),
     }
+
+
+def _lock_holders(index: SnapshotIndex) -> dict[int, str]:
+    """Return who holds each lock, as the list of locks on the screen has it."""
+    used = [lock for lock in index.locks.values() if lock.holders or lock.waiters]
+    return {lock.id: text for lock in used if (text := index.holder_in_column(lock))}
 
 
 def _wrap(lines: Iterable[str]) -> list[str]:

@@ -40,14 +40,15 @@ class ReportContext:
         return BlameChains(self.locks)
 
     @cached_property
-    def _index(self) -> SnapshotIndex:
+    def index(self) -> SnapshotIndex:
+        """The snapshot with its indexes."""
         return SnapshotIndex(self.snapshot)
 
     def taken_units(self, lock_id: int) -> str:
         """Return who took the units of a semaphore, "" if that is not known."""
         lock = self.locks.get(lock_id)
         is_semaphore = lock is not None and lock.kind is Kind.SEM
-        return unit_takers.phrase(self._index, lock_id) if is_semaphore else ""
+        return unit_takers.phrase(self.index, lock_id) if is_semaphore else ""
 
     def members(self, row: Row) -> list[Lock]:
         """Return the locks of a row: those of a class, or the one lock."""

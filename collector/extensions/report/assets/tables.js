@@ -132,11 +132,9 @@ function figure(title, key, text, help) {
 }
 
 function lockTable(data, trend) {
-  const threads = new Map(data.snapshot.threads.map((thread) => [thread.tid, thread.name]));
   const stuck = new Set(
     data.snapshot.deadlocks.flatMap((deadlock) => deadlock.cycle.map((edge) => edge.waits_for)),
   );
-  const holders = (lock) => named(lock.holders.map((tid) => threads.get(tid) || String(tid)), 2);
   addTable($("locks"), "lock", [
     { title: "lock", isWords: true, value: (lock) => data.lock_names[lock.id] || lock.name },
     figure("waited", "wait_s", seconds, "seconds that threads waited, in sum"),
@@ -152,7 +150,8 @@ function lockTable(data, trend) {
       node: (lock) => sparkline(trend.ofLock(lock)), help: trend.help },
     { title: "waiting", value: (lock) => lock.waiters.length, text: exact,
       help: "threads that wait now" },
-    { title: "holder", isWords: true, value: holders },
+    { title: "holder", isWords: true, value: (lock) => data.lock_holders[lock.id] || "",
+      help: "~ probably, ? the only thread that does not wait" },
   ], data.snapshot.locks, (lock) => stuck.has(lock.id));
 }
 

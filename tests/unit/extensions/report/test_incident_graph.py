@@ -44,3 +44,17 @@ def test_a_large_graph_is_cut() -> None:
 
 def test_a_calm_process_has_no_graph() -> None:
     assert drawn(scenarios.empty()).nodes == ()
+
+
+def test_a_probable_holder_is_drawn_as_one() -> None:
+    result = drawn(blocking.sampled(holders_probable=blocking.PROBABLY))
+    nodes = {node.key: node for node in result.nodes}
+    (arrow,) = [arrow for arrow in result.arrows if arrow.start == "lock_10"]
+    assert (arrow.end, arrow.lines) == ("thread_100", ("probably held by",))
+    assert nodes["thread_100"].lines[2] == "in recvfrom(3) for 21.0 s"
+
+
+def test_readers_without_names_are_counted() -> None:
+    result = drawn(blocking.sampled(readers=2))
+    (lock,) = [node for node in result.nodes if node.key == "lock_10"]
+    assert lock.lines == ("rwlock orders", "held by 2 readers")

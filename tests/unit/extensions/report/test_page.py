@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 
 from msgspec.structs import replace
 from support.report_page import data_of, page_of, part_of
-from unit.builders import scenarios
+from unit.builders import blocking, scenarios
 
 from locktop.collector.analysis.idle.classifier import Classifier
 from locktop.collector.render.documents import snapshot_codec
@@ -85,3 +85,14 @@ def test_a_snapshot_alone_has_no_cells() -> None:
     text = page_of(scenarios.normal())
     assert part_of(text, "cells") == b""
     assert data_of(text)["heat"] is None
+
+
+def test_the_table_marks_a_holder_that_is_not_certain() -> None:
+    for known, text in (
+        ({"holders": (blocking.HOLDER,)}, "charger"),
+        ({"holders_probable": blocking.PROBABLY}, "~charger"),
+        ({"readers": 2}, "2 readers"),
+        ({}, "?charger"),
+    ):
+        data = data_of(page_of(blocking.sampled(**known)))
+        assert data["lock_holders"] == {str(blocking.INDEX): text}
