@@ -1,4 +1,4 @@
-"""What Pyroscope and Parca demand of a pprof profile before they store it.
+"""The rules of Pyroscope and Parca for a pprof profile that they store.
 
 Pyroscope: pkg/validation/validate.go, pkg/pprof/pprof.go and the limits of pkg/validation/limits.go
 of github.com/grafana/pyroscope, version 2 of August 2026. Parca: pkg/normalizer/validate.go and

@@ -26,7 +26,7 @@ _TIME, _DURATION, _PERIOD_TYPE, _PERIOD, _DEFAULT_TYPE = 9, 10, 11, 12, 14
 
 #: Pyroscope refuses labels of more than 2,048 bytes. A character has 4 bytes at most.
 _MAX_LABEL = 500
-_UNKNOWN = (Frame(0, NO_STACK, None, None, "", 0),)
+_UNKNOWN = (Frame(address=0, function=NO_STACK, file=None, line=None, module="", offset=0),)
 
 
 def render(export_input: ExportInput) -> Iterator[bytes]:

@@ -105,7 +105,7 @@ def _measurement_facts(incident: Incident, context: ReportContext) -> Iterator[t
     yield "Figures of", _span_words(context)
     yield "Source", "the library in the process" if not snapshot.is_sampled else "samples"
     yield "Level", f"{snapshot.level}: {_level_words(snapshot.level)}"
-    yield "From the begin", "yes" if snapshot.complete else "no: earlier holds are not known"
+    yield "From the start", _start_words(snapshot)
     yield "Lost records", _lost_words(incident)
     if snapshot.locks_left_out:
         yield "Left out", units.counted(snapshot.locks_left_out, "lock") + " without contention"
@@ -123,12 +123,20 @@ def _span_words(context: ReportContext) -> str:
     return f"{lasts}, since " + ("it was sampled" if context.snapshot.is_sampled else "it counts")
 
 
+def _start_words(snapshot: Snapshot) -> str:
+    if snapshot.is_sampled:
+        return "no: samples show the present alone"
+    return "yes" if snapshot.complete else "no: earlier holds are not known"
+
+
 def _level_words(name: str) -> str:
     does = {level.name: level.does for level in LEVELS}
     return does.get(name, "waits are estimates, and held locks are known in part")
 
 
 def _lost_words(incident: Incident) -> str:
+    if incident.span.snapshot.is_sampled:
+        return "there are no records: samples miss short waits"
     if incident.heat is None:
         lost = incident.span.snapshot.lost_events
         return f"{units.exact(lost)} since the process started; the counters have all waits"

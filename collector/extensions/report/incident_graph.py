@@ -17,6 +17,7 @@ from locktop.collector.render.words import (
     units,
 )
 from locktop.collector.render.words.blocking import BlockingRow
+from locktop.collector.render.words.foreign_code import innermost_program_frame
 from locktop.collector.render.words.source_location import short_location
 from locktop.collector.sanitize import clean
 
@@ -74,7 +75,7 @@ class _TreeGraph:
             self._arrows[Arrow(lock, holder, self._hold_words(first))] = None
         elif first.lock in self._context.locks:
             for tid in probable_holder.tids(self._context.locks[first.lock]):
-                holder = self._add_thread(tid, Part.CIRCLE)
+                holder = self._add_thread(tid, Part.BEHIND)
                 self._arrows[Arrow(lock, holder, (probable_holder.PROBABLY,))] = None
 
     def _wait_words(self, waiters: tuple[BlockingWaiter, ...]) -> tuple[str, ...]:
@@ -82,7 +83,9 @@ class _TreeGraph:
         longest = max((wait for wait in waits if wait), key=lambda wait: wait.duration_s)
         up_to = "up to " if len(waiters) > 1 and not longest.is_lower_bound else ""
         lasts = units.lasting(longest.duration_s, longest.is_lower_bound)
-        return _lines(f"waits {up_to}{lasts}", self._location(longest.site))
+        frame = innermost_program_frame(self._context.index.stack(longest.stack))
+        where = short_location(frame) if frame is not None else self._location(longest.site)
+        return _lines(f"waits {up_to}{lasts}", where)
 
     def _hold_words(self, waiter: BlockingWaiter) -> tuple[str, ...]:
         holder = self._context.threads.get(waiter.holder)

@@ -161,11 +161,16 @@ function threadTable(data, trend) {
     data.snapshot.deadlocks.flatMap((deadlock) => deadlock.cycle.map((edge) => edge.tid)),
   );
   const waited = (thread) => {
-    const byKind = thread.interval ? thread.interval.wait_s : thread.wait_s;
-    return kinds.reduce((sum, kind) => sum + (byKind[kind] || 0), 0);
+    const figures = thread.interval || thread;
+    const wait = thread.waiting_for;
+    // The sums of other kinds have waits for work, too.
+    const isMixed = wait && !wait.idle && !kinds.includes(wait.kind);
+    const present = isMixed ? Math.min(wait.since_s, figures.wait_s[wait.kind] || 0) : 0;
+    return kinds.reduce((sum, kind) => sum + (figures.wait_s[kind] || 0), present);
   };
   const waitedColumn = {
-    title: "waited", value: waited, text: seconds, help: "seconds of waits in contention",
+    title: "waited", value: waited, text: seconds,
+    help: "seconds of waits in contention; for semaphores and futexes, of the present wait alone",
   };
   const awaited = (thread) => {
     const wait = thread.waiting_for;

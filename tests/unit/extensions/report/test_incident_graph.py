@@ -8,7 +8,7 @@ from locktop.collector.analysis import blocking_tree, deadlock_report
 from locktop.collector.analysis.idle.classifier import Classifier
 from locktop.collector.extensions.report.incident_graph import incident_graph
 from locktop.collector.model import Snapshot
-from locktop.collector.render.graph.deadlock_graph import Graph, graph
+from locktop.collector.render.graph.deadlock_graph import Graph, Part, graph
 from locktop.collector.render.text.context import ReportContext
 
 
@@ -52,6 +52,7 @@ def test_a_probable_holder_is_drawn_as_one() -> None:
     (arrow,) = [arrow for arrow in result.arrows if arrow.start == "lock_10"]
     assert (arrow.end, arrow.lines) == ("thread_100", ("probably held by",))
     assert nodes["thread_100"].lines[2] == "in recvfrom(3) for 21.0 s"
+    assert nodes["thread_100"].part is Part.BEHIND  # a dashed line, as it may be another thread
 
 
 def test_readers_without_names_are_counted() -> None:

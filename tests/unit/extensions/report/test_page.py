@@ -96,3 +96,9 @@ def test_the_table_marks_a_holder_that_is_not_certain() -> None:
     ):
         data = data_of(page_of(blocking.sampled(**known)))
         assert data["lock_holders"] == {str(blocking.INDEX): text}
+
+
+def test_a_sampled_process_claims_no_records() -> None:
+    measured = dict(data_of(page_of(blocking.sampled()))["measured"])
+    assert measured["From the start"] == "no: samples show the present alone"
+    assert measured["Lost records"] == "there are no records: samples miss short waits"
