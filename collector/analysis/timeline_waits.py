@@ -89,6 +89,7 @@ class _ScannedWait(Struct):
     wait: Wait  # as in the last scan that showed the wait
     began_ns: int
     end_ns: int
+    earliest_ns: int = 0  # the end of the wait before
     is_open: bool = False
 
 
@@ -113,14 +114,18 @@ def waits_in_scans(samples: Sequence[ScanSample]) -> list[TimedWait]:
                 continue
             if same and last is not None:
                 last.wait, last.end_ns = wait, sample.time_ns
+                known_ns = sample.time_ns - _nanoseconds(wait.duration_s)
+                # The first scan of many threads knows the age of few waits.
+                if known_ns < last.began_ns - TOLERANCE_NS:
+                    last.began_ns = max(known_ns, last.earliest_ns)
                 current[tid] = last
                 continue
             began_ns = sample.time_ns - _nanoseconds(wait.duration_s)
             if sample.is_sampled:
                 began_ns = min(began_ns, sample.time_ns - half_ns)
-            if last is not None:
-                began_ns = max(began_ns, last.end_ns)
-            current[tid] = _ScannedWait(tid, wait, began_ns, sample.time_ns)
+            earliest_ns = last.end_ns if last is not None else 0
+            began_ns = max(began_ns, earliest_ns)
+            current[tid] = _ScannedWait(tid, wait, began_ns, sample.time_ns, earliest_ns)
             waits.append(current[tid])
     for scanned in current.values():
         scanned.is_open = True

@@ -14,6 +14,8 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import Message
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackEvent
 
+from support import pprof_rules
+
 #: profile.proto of github.com/google/pprof: message -> fields as (name, number, type, repeated).
 _PPROF = {
     "ValueType": [("type", 1, "int64", False), ("unit", 2, "int64", False)],
@@ -73,10 +75,11 @@ def _pprof_type() -> type[Message]:
 
 
 def pprof(data: bytes) -> Any:
-    """Return a profile, with its strings in place of their numbers where tests need them."""
+    """Return a profile that Pyroscope and Parca take as it is."""
     profile: Any = _pprof_type()()
     profile.ParseFromString(gzip.decompress(data))
     _check_no_unknown_fields(profile)
+    pprof_rules.check(profile)
     return profile
 
 

@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from locktop.collector.model import ActivityState, Lock, LockClass, figure_columns
-from locktop.collector.render.words import activity, readers
+from locktop.collector.render.words import activity
 from locktop.collector.render.words.lock_kind import kind_word
-from locktop.collector.render.words.named_holder import Certainty, NamedHolder
 from locktop.collector.render.words.snapshot_index import SnapshotIndex, is_contention
 from locktop.collector.render.words.source_location import short_location
 from locktop.tui.views import row_groups
@@ -215,15 +214,7 @@ def fit_lock_name(text: str, width: int) -> str:
 def _holder(index: SnapshotIndex, lock: LockRow) -> Cell:
     if isinstance(lock, LockClass):
         return index.holders(lock.holders, 0), "holder"
-    named, held = index.holder_of(lock), readers.phrase(lock)
-    if held and (named is None or named.certainty is not Certainty.PROBABLE):
-        return held, "holder"
-    return named_text(index, named, lock.id), "holder"
-
-
-def named_text(index: SnapshotIndex, named: NamedHolder | None, lock: int) -> str:
-    """The holder of a lock in a column; "" without one."""
-    return f"{named.mark}{index.holders(named.tids, lock)}" if named is not None else ""
+    return index.holder_in_column(lock), "holder"
 
 
 def _holder_now(index: SnapshotIndex, lock: LockRow) -> Cell:

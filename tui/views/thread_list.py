@@ -24,7 +24,7 @@ from locktop.tui.views.cells import (
     percent,
     sparkline,
 )
-from locktop.tui.views.lock_list import LAST_MINUTE, fit_lock_name, named_text
+from locktop.tui.views.lock_list import LAST_MINUTE, fit_lock_name
 from locktop.tui.views.shorten import fit_location, fit_middle
 from locktop.tui.views.sorting import SortKey, most_first
 from locktop.tui.views.styled_line import Line
@@ -289,7 +289,7 @@ def _held_by(index: SnapshotIndex, row: ThreadRow) -> Cell:
     holders = row.holders if isinstance(row, ThreadGroup) else wait.holders
     lock = index.locks.get(wait.lock)
     if not holders and lock is not None:
-        return named_text(index, index.holder_of(lock), lock.id), "holder"
+        return index.holder_in_column(lock), "holder"
     return index.holders(holders, wait.lock), "holder"
 
 

@@ -11,6 +11,7 @@ from locktop.collector.extensions.export.frame_words import function_name
 from locktop.collector.extensions.export.trace_words import LockWords, thread_name
 from locktop.collector.model.frames import innermost_own_frame
 from locktop.collector.render.files import encoded
+from locktop.collector.render.words import probable_holder
 
 if TYPE_CHECKING:
     from locktop.collector.extensions.export.export_input import ExportInput
@@ -29,6 +30,7 @@ WAIT_COLUMNS = (
 _LOCK_COLUMNS = (
     "id", "address", "kind", "name", "acquisitions", "contended", "trylock_failed", "wait_ns",
     "idle_ns", "wait_max_ns", "hold_ns", "hold_timed", "hold_max_ns", "holders", "waiters",
+    "holders_probable", "readers",
 )  # fmt: skip
 _THREAD_COLUMNS = (
     "tid", "name", "alive", "state", "waiting_for", "waiting_ns", "holds", "wait_ns", "cpu_ns",
@@ -77,6 +79,7 @@ def render_locks(export_input: ExportInput) -> Iterator[bytes]:
             lock.contended, lock.trylock_failed, _ns(lock.wait_s), _ns(lock.idle_s),
             _ns(lock.wait_max_s), _ns(lock.hold_s), lock.hold_timed, _ns(lock.hold_max_s),
             " ".join(map(str, lock.holders)), " ".join(map(str, lock.waiters)),
+            " ".join(map(str, probable_holder.tids(lock))), lock.readers or None,
         )
         for lock in export_input.snapshot.locks
         if export_input.with_idle or not lock.idle

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from locktop.collector.extensions.export.frame_words import function_name
+from locktop.collector.extensions.export.frame_words import NO_STACK, function_name
 from locktop.collector.render.files import encoded
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def render(export_input: ExportInput) -> Iterator[bytes]:
     sums: Counter[str] = Counter()
     for sample in export_input.samples:
         names = [function_name(frame) for frame in reversed(sample.frames)]
-        names = names or ["(no stack known)"]
+        names = names or [NO_STACK]
         thread = [sample.thread] if sample.thread else []
         sums[";".join(map(_word, [*thread, *names, f"{sample.kind} {sample.lock}"]))] += sample.ns
     for line, ns in sums.most_common():

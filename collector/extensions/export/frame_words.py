@@ -1,8 +1,11 @@
-"""The name of a frame where a format takes one text."""
+"""The words for frames where a format takes one text."""
 
 from __future__ import annotations
 
 from locktop.collector.model import Frame
+
+#: In place of the frames of a stack that is not known.
+NO_STACK = "(no stack known)"
 
 
 def function_name(frame: Frame) -> str:

@@ -12,8 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from locktop.collector.extensions.export.frame_words import function_name
+from locktop.collector.extensions.export.frame_words import NO_STACK, function_name
 from locktop.collector.model import Frame
+from locktop.collector.sanitize import clean
 
 if TYPE_CHECKING:
     from locktop.collector.extensions.export.export_input import ExportInput
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 # Numbers of the fields of Profile.
 _SAMPLE_TYPE, _SAMPLE, _MAPPING, _LOCATION, _FUNCTION, _STRING = 1, 2, 3, 4, 5, 6
 _TIME, _DURATION, _PERIOD_TYPE, _PERIOD, _DEFAULT_TYPE = 9, 10, 11, 12, 14
+
+#: Pyroscope refuses labels of more than 2,048 bytes. A character has 4 bytes at most.
+_MAX_LABEL = 500
+_UNKNOWN = (Frame(address=0, function=NO_STACK, file=None, line=None, module="", offset=0),)
 
 
 def render(export_input: ExportInput) -> Iterator[bytes]:
@@ -63,12 +68,12 @@ class _ProfileWriter:
     def _sample(self, sample: WaitSample) -> bytes:
         labels = {"lock": sample.lock, "kind": sample.kind, "thread": sample.thread}
         return b"".join([
-            _pack(1, [self._location(frame) for frame in sample.frames]),
+            _pack(1, [self._location(frame) for frame in sample.frames or _UNKNOWN]),
             _pack(2, [sample.count, sample.ns]),
             *[
-                _bytes(3, _number(1, self._string(key)) + _number(2, self._string(text)))
+                _bytes(3, _number(1, self._string(key)) + _number(2, self._string(short)))
                 for key, text in labels.items()
-                if text
+                if (short := clean(text, _MAX_LABEL))
             ],
         ])  # fmt: skip
 

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from locktop.collector.extensions.export.frame_words import function_name
+from locktop.collector.extensions.export.frame_words import NO_STACK, function_name
 from locktop.collector.render.files import encoded
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class _Frames:
         numbers = [
             self._number(function_name(frame), frame.path, frame.line or 0)
             for frame in reversed(sample.frames)
-        ]
+        ] or [self._number(NO_STACK, "", 0)]
         return [*numbers, self._number(f"{sample.kind} {sample.lock}", "", 0)]
 
     def _number(self, name: str, path: str, line: int) -> int:

@@ -9,6 +9,7 @@ from locktop.collector.model import Lock, Snapshot, Thread
 from locktop.collector.render.files import encoded
 from locktop.collector.render.graph import dot, mermaid
 from locktop.collector.render.graph.deadlock_graph import Arrow, Graph, GraphNode, Part
+from locktop.collector.render.words import probable_holder, readers
 from locktop.collector.render.words.lock_kind import name_with_kind
 from locktop.collector.render.words.units import lasting
 from locktop.collector.sanitize import clean
@@ -72,7 +73,8 @@ class _WaitGraphBuilder:
     def _add_lock(self, lock_id: int, lock: Lock | None, threads: list[Thread]) -> None:
         key = f"lock_{lock_id}"
         name = name_with_kind(lock.kind, lock.name) if lock is not None else f"lock {lock_id}"
-        self._nodes[key] = GraphNode(key, Part.LOCK, _lines(name))
+        counted_readers = readers.held_by(lock).removeprefix(", ")
+        self._nodes[key] = GraphNode(key, Part.LOCK, _lines(name, counted_readers))
         threads.sort(key=self._order)
         for thread in threads[:_MAX_WAITERS]:
             wait = thread.waiting_for
@@ -87,9 +89,12 @@ class _WaitGraphBuilder:
             self._arrows[Arrow(more, key, ("wait",))] = None
         wait = threads[0].waiting_for
         holders = lock.holders if lock is not None else wait.holders if wait is not None else ()
+        held = "held by"
+        if not holders and lock is not None:
+            holders, held = probable_holder.tids(lock), probable_holder.PROBABLY
         for tid in holders:
             self._add_thread(tid)
-            self._arrows[Arrow(key, f"thread_{tid}", ("held by",))] = None
+            self._arrows[Arrow(key, f"thread_{tid}", (held,))] = None
 
     def _order(self, thread: Thread) -> tuple[bool, float, int]:
         wait = thread.waiting_for

@@ -19,7 +19,7 @@ from locktop.collector.render.documents import snapshot_codec
 from locktop.collector.render.text import deadlock, lock_order
 from locktop.collector.render.text.context import ReportContext
 from locktop.collector.render.words import hang, unit_takers, units, verdict
-from locktop.collector.render.words.snapshot_index import LONG_WAIT_S
+from locktop.collector.render.words.snapshot_index import LONG_WAIT_S, SnapshotIndex
 from locktop.collector.render.words.wrap import wrapped
 from locktop.collector.sources.levels import LEVELS
 
@@ -48,11 +48,18 @@ def document(incident: Incident) -> dict[str, Any]:
         "potential": _wrap(lock_order.lines(snapshot)),
         "parts": [*map(_wrap, _parts(snapshot))],
         "lock_names": {lock.id: context.lock(lock.id) for lock in snapshot.locks},
+        "lock_holders": _lock_holders(context.index),
         "contention_kinds": [kind.value for kind in Kind if kind in CONTENTION_KINDS],
         "pattern_words": {name.value: name.words for name in PatternName},
         "measured": [*_measurement_facts(incident, context)],
         "snapshot": snapshot_codec.document(snapshot, incident.span.before),
     }
+
+
+def _lock_holders(index: SnapshotIndex) -> dict[int, str]:
+    """Return who holds each lock, as the list of locks on the screen has it."""
+    used = [lock for lock in index.locks.values() if lock.holders or lock.waiters]
+    return {lock.id: text for lock in used if (text := index.holder_in_column(lock))}
 
 
 def _wrap(lines: Iterable[str]) -> list[str]:
@@ -98,7 +105,7 @@ def _measurement_facts(incident: Incident, context: ReportContext) -> Iterator[t
     yield "Figures of", _span_words(context)
     yield "Source", "the library in the process" if not snapshot.is_sampled else "samples"
     yield "Level", f"{snapshot.level}: {_level_words(snapshot.level)}"
-    yield "From the begin", "yes" if snapshot.complete else "no: earlier holds are not known"
+    yield "From the start", _start_words(snapshot)
     yield "Lost records", _lost_words(incident)
     if snapshot.locks_left_out:
         yield "Left out", units.counted(snapshot.locks_left_out, "lock") + " without contention"
@@ -116,12 +123,20 @@ def _span_words(context: ReportContext) -> str:
     return f"{lasts}, since " + ("it was sampled" if context.snapshot.is_sampled else "it counts")
 
 
+def _start_words(snapshot: Snapshot) -> str:
+    if snapshot.is_sampled:
+        return "no: samples show the present alone"
+    return "yes" if snapshot.complete else "no: earlier holds are not known"
+
+
 def _level_words(name: str) -> str:
     does = {level.name: level.does for level in LEVELS}
     return does.get(name, "waits are estimates, and held locks are known in part")
 
 
 def _lost_words(incident: Incident) -> str:
+    if incident.span.snapshot.is_sampled:
+        return "there are no records: samples miss short waits"
     if incident.heat is None:
         lost = incident.span.snapshot.lost_events
         return f"{units.exact(lost)} since the process started; the counters have all waits"

@@ -8,8 +8,16 @@ from locktop.collector.analysis import deadlock_report
 from locktop.collector.model import BlockingTree, BlockingWaiter, RootKind
 from locktop.collector.render.graph.deadlock_graph import Arrow, Graph, GraphNode, Part, graph
 from locktop.collector.render.text.context import ReportContext
-from locktop.collector.render.words import activity, blocking, hang, units
+from locktop.collector.render.words import (
+    activity,
+    blocking,
+    hang,
+    probable_holder,
+    readers,
+    units,
+)
 from locktop.collector.render.words.blocking import BlockingRow
+from locktop.collector.render.words.foreign_code import innermost_program_frame
 from locktop.collector.render.words.source_location import short_location
 from locktop.collector.sanitize import clean
 
@@ -65,13 +73,19 @@ class _TreeGraph:
         if first.holder:
             holder = self._add_thread(first.holder, Part.BEHIND)
             self._arrows[Arrow(lock, holder, self._hold_words(first))] = None
+        elif first.lock in self._context.locks:
+            for tid in probable_holder.tids(self._context.locks[first.lock]):
+                holder = self._add_thread(tid, Part.BEHIND)
+                self._arrows[Arrow(lock, holder, (probable_holder.PROBABLY,))] = None
 
     def _wait_words(self, waiters: tuple[BlockingWaiter, ...]) -> tuple[str, ...]:
         waits = [self._context.threads[waiter.tid].waiting_for for waiter in waiters]
         longest = max((wait for wait in waits if wait), key=lambda wait: wait.duration_s)
         up_to = "up to " if len(waiters) > 1 and not longest.is_lower_bound else ""
         lasts = units.lasting(longest.duration_s, longest.is_lower_bound)
-        return _lines(f"waits {up_to}{lasts}", self._location(longest.site))
+        frame = innermost_program_frame(self._context.index.stack(longest.stack))
+        where = short_location(frame) if frame is not None else self._location(longest.site)
+        return _lines(f"waits {up_to}{lasts}", where)
 
     def _hold_words(self, waiter: BlockingWaiter) -> tuple[str, ...]:
         holder = self._context.threads.get(waiter.holder)
@@ -107,7 +121,8 @@ class _TreeGraph:
     def _add_lock(self, lock: int) -> str:
         key = f"lock_{lock}"
         if key not in self._nodes:
-            self._add(GraphNode(key, Part.LOCK, _lines(self._context.lock(lock))))
+            counted = readers.held_by(self._context.locks.get(lock)).removeprefix(", ")
+            self._add(GraphNode(key, Part.LOCK, _lines(self._context.lock(lock), counted)))
         return key
 
     def _add(self, node: GraphNode) -> None:

@@ -9,18 +9,30 @@ from locktop.collector.model import (
     BlockingTree,
     DeadlockReport,
     PatternName,
+    RootKind,
 )
 from locktop.collector.render.text import blocking
 from locktop.collector.render.text.context import ReportContext, Row
-from locktop.collector.render.words import activity, blame, deadlock, hang, units, verdict
-from locktop.collector.render.words.blocking import activity_of
+from locktop.collector.render.words import (
+    blame,
+    deadlock,
+    hang,
+    present_waits,
+    units,
+    verdict,
+)
+from locktop.collector.render.words.named_holder import Certainty
 from locktop.collector.render.words.patterns import ADVICE
 from locktop.collector.render.words.snapshot_index import LONG_WAIT_S
 from locktop.collector.render.words.source_location import full_location
 
 _MAX_MEMBERS = 3
-_NO_WAITS = "No thread waits for a lock at this moment, and none has waited"
+_NO_PRESENT_WAIT = "No thread waits for a lock at this moment"
+_NO_WAITS = f"{_NO_PRESENT_WAIT}, and none has waited"
+_NO_SAMPLED_WAITS = f"{_NO_PRESENT_WAIT}, and no sample showed one that waited"
 _NOTHING_TO_CHANGE = "Nothing needs to change"
+_NOT_MEASURED = "The library is dormant, so waits and holders are not known"
+_MEASURE = "Set another level, then look again"
 _NO_PATTERN = "These waits follow no pattern that locktop knows; the stacks below show the code"
 
 
@@ -66,45 +78,53 @@ def _explain_waits(context: ReportContext, tree: BlockingTree) -> tuple[str, str
     snapshot = context.snapshot
     if verdict.long_hang(snapshot) is not None:
         return hang.whom(snapshot), list(hang.lines(snapshot))[-1]
+    if context.index.dormant:
+        return _NOT_MEASURED, _MEASURE
+    advice = _NO_PATTERN
     if tree.roots and tree.roots[0].behind.waited_s >= LONG_WAIT_S:
-        cause, locks = _root(context, tree.roots[0]), set(tree.roots[0].locks)
-        advice = _sleep_advice(context, tree.roots[0])
+        root = tree.roots[0]
+        cause, locks = _root(context, root), set(root.locks)
+        advice = _sleep_advice(context, root.lock)
     else:
         row = next(iter(context.rows_with_waits()), None)
         if row is None or not context.contention_s(row):
-            return _NO_WAITS, _NOTHING_TO_CHANGE
+            return _NO_SAMPLED_WAITS if snapshot.is_sampled else _NO_WAITS, _NOTHING_TO_CHANGE
         cause, locks = _most_waited(context, row, tree), {lock.id for lock in context.members(row)}
-        advice = _NO_PATTERN
-    # The pattern of these locks first: others may be of locks that hardly matter.
-    patterns = sorted(snapshot.patterns, key=lambda pattern: pattern.lock not in locks)
-    return cause, patterns[0].advice if patterns else advice
+    # A pattern of other locks would not help with these waits; one without a lock is about all.
+    patterns = (pattern for pattern in snapshot.patterns if pattern.lock in {0, *locks})
+    first = max(patterns, key=lambda pattern: pattern.lock != 0, default=None)
+    return cause, first.advice if first is not None else advice
 
 
-def _sleep_advice(context: ReportContext, root: BlockingRoot) -> str:
-    """Return the advice of a long hold, if the holder at the root sleeps for long."""
-    now = activity_of(root, context.locks, context.threads)
+def _sleep_advice(context: ReportContext, lock_id: int) -> str:
+    """Return the advice of a long hold, if the holder of a lock sleeps for long."""
+    lock = context.locks.get(lock_id)
+    named = context.index.holder_of(lock) if lock is not None else None
+    now = named.now if named is not None and named.certainty is not Certainty.LIKELY else None
     if now is None or now.doing is not ActivityState.BLOCKED or now.duration_s < LONG_WAIT_S:
         return _NO_PATTERN
     return ADVICE[PatternName.LONG_HOLD]
 
 
 def _root(context: ReportContext, root: BlockingRoot) -> str:
-    now = activity_of(root, context.locks, context.threads)
-    doing = activity.doing(now, root.tids[0]) if root.tids else ""
-    wait = context.threads[root.behind.longest].waiting_for
-    longest = f", up to {units.lasting(wait.duration_s, wait.is_lower_bound)}" if wait else ""
-    count = root.behind.threads
-    return (
-        f"{blocking.cause(context, root)}{f', now {doing}' if doing else ''};"
-        f" {units.counted(count, 'thread')} {'waits' if count == 1 else 'wait'} because of"
-        f" it{longest}"
-    )
+    """Return the sentence of `locktop check` about the root, and how many threads it keeps."""
+    lock = context.index.locks.get(root.lock)
+    waiters = context.index.waiters_of(root.lock)
+    if lock is None or root.kind is RootKind.CYCLE:
+        return blocking.cause(context, root)
+    behind = root.behind.threads
+    more = f"; {behind} threads wait because of it" if behind > len(waiters) else ""
+    return present_waits.sentence(context.index, lock, waiters) + more
 
 
 def _most_waited(context: ReportContext, row: Row, tree: BlockingTree) -> str:
     """Return which lock was waited for most, where nothing waits for long at the moment."""
     at_present = "The present waits are short" if tree.roots else "No thread waits at this moment"
-    span = "in this span" if context.before is not None else "since the process started"
+    span = "since the process started"
+    if context.snapshot.is_sampled:
+        span = "since locktop began to sample"
+    if context.before is not None:
+        span = "in this span"
     waited = units.duration(context.contention_s(row))
     return (
         f"{at_present}; threads waited most for {context.row_name(row)}: {waited}"

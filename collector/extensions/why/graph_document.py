@@ -7,13 +7,19 @@ from collections.abc import Iterator
 
 from locktop.collector.extensions.why.model import DEADLOCKED, WaitGroup, WhyAnswer
 from locktop.collector.extensions.why.words import WhyWords
+from locktop.collector.render.graph import dot
 from locktop.collector.sanitize import clean
+
+#: Characters of a line on a drawing.
+_LONGEST = 80
 
 
 def render(answer: WhyAnswer) -> str:
     """Return the graph as DOT. An arrow leads to who could end a wait; a deadlock is red."""
+    headings = "\n".join(map(WhyWords(answer).heading, answer.chains))
     begin = ("digraph why {", "  compound=true;", "  node [shape=box];")
-    return "\n".join([*begin, *_Graph(answer).lines(), "}", ""])
+    label = f"  label={_dot_text(headings)};"
+    return "\n".join([*begin, label, *_Graph(answer).lines(), "}", ""])
 
 
 class _Graph:
@@ -68,7 +74,8 @@ class _Graph:
         for target in sorted(targets):
             yield f"  {_node(group)} -> {target} [label={label}{style}];"
         for pid in pids:
-            frame = f"lhead=cluster_{pid}, "
+            # An arrow cannot end at the frame that it begins in.
+            frame = "" if pid == group.threads[0].pid else f"lhead=cluster_{pid}, "
             yield f"  {_node(group)} -> p{pid} [{frame}label={label}{style}];"
 
 
@@ -77,5 +84,4 @@ def _node(group: WaitGroup) -> str:
 
 
 def _dot_text(text: str) -> str:
-    lines = (clean(line).replace("\\", "\\\\").replace('"', '\\"') for line in text.split("\n"))
-    return '"' + "\\n".join(lines) + '"'
+    return dot.quoted([clean(line, _LONGEST) for line in text.split("\n")])

@@ -41,21 +41,22 @@ class ReportContext:
         return BlameChains(self.locks)
 
     @cached_property
-    def _index(self) -> SnapshotIndex:
+    def index(self) -> SnapshotIndex:
+        """The snapshot with its indexes."""
         return SnapshotIndex(self.snapshot)
 
     def taken_units(self, lock_id: int) -> str:
         """Return who took the units of a semaphore, "" if that is not known."""
         lock = self.locks.get(lock_id)
         is_semaphore = lock is not None and lock.kind is Kind.SEM
-        return unit_takers.phrase(self._index, lock_id) if is_semaphore else ""
+        return unit_takers.phrase(self.index, lock_id) if is_semaphore else ""
 
     def likely_holder(self, lock: Lock) -> str:
         """Return the likely holder of a lock, and what it does; "" without one.
 
         "; the only thread that does not wait: loader, in read(3 -> /var/lib/x/index)"
         """
-        named = self._index.holder_of(lock)
+        named = self.index.holder_of(lock)
         if named is None or named.certainty is not Certainty.LIKELY:
             return ""
         (tid,) = named.tids

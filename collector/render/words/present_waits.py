@@ -6,7 +6,13 @@ from collections.abc import Container, Iterator, Sequence
 
 from locktop.collector.analysis.deadlock_report import moment_before
 from locktop.collector.model import ActivityState, Kind, Lock, Snapshot, Thread
-from locktop.collector.render.words import activity, probable_holder, renewed_waits
+from locktop.collector.render.words import (
+    activity,
+    probable_holder,
+    readers,
+    renewed_waits,
+    unit_takers,
+)
 from locktop.collector.render.words.foreign_code import innermost_program_frame
 from locktop.collector.render.words.lock_kind import name_with_kind
 from locktop.collector.render.words.named_holder import Certainty, NamedHolder
@@ -116,7 +122,7 @@ def _holder(index: SnapshotIndex, lock: Lock) -> str:
     """The holder of the lock, since when it holds it, what it does now, and where."""
     named = index.holder_of(lock)
     if named is None:
-        return "its holder is not known"
+        return _not_named(index, lock)
     tid, names = named.tids[0], index.holders(named.tids, lock.id)
     does, location = _now(index, lock, tid), _location(index, named)
     also, which = (f", {word} {does}{location}" if does else location for word in ("and", "which"))
@@ -125,7 +131,7 @@ def _holder(index: SnapshotIndex, lock: Lock) -> str:
         phrase = probable_holder.phrase(lock, names, index.snapshot.sites)
         return f"{phrase}{also if why else which}"
     if named.certainty is Certainty.LIKELY:
-        return f"its holder is not known; {named.why}: {names}{which}"
+        return f"{_not_named(index, lock)}; {named.why}: {names}{which}"
     held = index.held(tid, lock.id)
     since = ""
     if held is not None and held.duration_s:
@@ -133,6 +139,13 @@ def _holder(index: SnapshotIndex, lock: Lock) -> str:
     site = index.held_site(tid, lock.id)
     taken = f", taken at {site}" if site else ""
     return f"{names} holds it{since}{taken}{also}"
+
+
+def _not_named(index: SnapshotIndex, lock: Lock) -> str:
+    """Return what is known of the holders of a lock that names none."""
+    if count := readers.phrase(lock):
+        return f"held by {count}, {readers.UNKNOWN}"
+    return unit_takers.phrase(index, lock.id) or "its holder is not known"
 
 
 def _location(index: SnapshotIndex, named: NamedHolder) -> str:

@@ -45,9 +45,10 @@ from locktop.collector.render.words import (
     named_holder,
     probable_holder,
     python_shares,
+    readers,
 )
 from locktop.collector.render.words.foreign_code import innermost_program_frame
-from locktop.collector.render.words.named_holder import EarlierHolder, NamedHolder
+from locktop.collector.render.words.named_holder import Certainty, EarlierHolder, NamedHolder
 from locktop.collector.render.words.source_location import short_location
 
 #: Characters kept of a name that several threads have: the tid follows.
@@ -321,6 +322,13 @@ class SnapshotIndex:
                 peer = waiter_peers.find(self.snapshot.stacks, waits, self._only_peers)
             self._named_holders[lock.id] = named_holder.name(lock, noted, likely, peer)
         return self._named_holders[lock.id]
+
+    def holder_in_column(self, lock: Lock) -> str:
+        """The holder of a lock in a few characters: "~writer +2", "2 readers"; "" without one."""
+        named, held = self.holder_of(lock), readers.phrase(lock)
+        if held and (named is None or named.certainty is not Certainty.PROBABLE):
+            return held
+        return f"{named.mark}{self.holders(named.tids, lock.id)}" if named is not None else ""
 
     @cached_property
     def _only_awake(self) -> Thread | None:

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -183,6 +184,8 @@ def test_a_profile_of_a_process_has_build_ids(start_target: StartTarget, tmp_pat
         profile.string_table[mapping.filename]: profile.string_table[mapping.build_id]
         for mapping in profile.mapping
     }
+    # Pyroscope refuses a profile that is older than an hour.
+    assert abs(profile.time_nanos - time.time_ns()) < 3600e9
     readelf = need("readelf", "binutils")
     notes = subprocess.run([readelf, "-n", f"/proc/{target.pid}/exe"], capture_output=True,
                            text=True, check=True).stdout  # fmt: skip

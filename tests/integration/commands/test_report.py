@@ -12,8 +12,9 @@ import pytest
 from msgspec.structs import replace
 from support import chromium, tool
 from support.chromium import Browser
+from support.pythons import PYTHON
 from support.report_page import data_of, page_of
-from support.targets import Compiler, StartTarget, Target
+from support.targets import Compiler, StartTarget, Target, source_of
 from unit.builders import scenarios
 from unit.builders.records import lock
 
@@ -352,6 +353,23 @@ def test_a_running_process_and_parts_of_a_recording(
             "interval"
         ]
     )
+
+
+def test_a_process_without_the_library_is_an_estimate(browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "sampled.html"
+    with Target([PYTHON, source_of("orders_service")]) as target:
+        target.expect("ready")
+        done = tool.run("report", "-p", target.pid, "-d", "0.5", "-o", str(path))
+    assert done.returncode == 0, done.stderr
+    browser.open(path)
+    assert "estimated from samples" in text_of(browser, "heat-hint")
+    assert "estimated from samples" in text_of(browser, "time-hint")
+    (row,) = table_cells(browser, "lock")
+    assert row["holder"]["text"] == "~Thread-1 (charge_order)"
+    waiters = [row for row in table_cells(browser, "thread") if row["waits for"]["text"]]
+    assert len(waiters) == 4
+    assert all(float(row["waited"]["value"]) > 0 for row in waiters)
+    assert_quiet(browser)
 
 
 def test_a_measurement_is_part_of_the_report_on_request(

@@ -63,6 +63,18 @@ def test_an_estimate_begins_and_ends_between_two_scans() -> None:
     assert times(waits_in_scans(scans)) == [(50, 250)]
 
 
+def test_a_later_scan_may_know_an_earlier_begin() -> None:
+    # The first scan of a process has no time to ask the kernel about each thread.
+    scans = [
+        scan(1000, 1, is_sampled=True, waits={1: wait(0)}),
+        scan(1100, 1, is_sampled=True, waits={1: wait(900)}),
+        scan(1200, 1, is_sampled=True, waits={1: wait(1000)}),
+    ]
+    assert times(waits_in_scans(scans)) == [(200, 1200)]
+    after_another = [scan(0, 1), scan(500, 1, waits={1: wait(0, seq=1)}), *scans]
+    assert times(waits_in_scans(after_another))[1:] == [(750, 1200)]
+
+
 def test_estimates_of_two_waits_in_a_row_do_not_overlap() -> None:
     scans = [
         scan(0, 1, is_sampled=True),

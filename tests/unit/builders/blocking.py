@@ -8,10 +8,12 @@ from unit.builders import records
 from locktop.collector.model import (
     ActivityState,
     Held,
+    HolderEvidence,
     Kind,
     Lock,
     LockRates,
     LockUse,
+    ProbableHolder,
     Snapshot,
     Thread,
     ThreadActivity,
@@ -23,6 +25,8 @@ POOL, INDEX = 20, 10
 HOLDER, FIRST_USER, FIRST_WORKER = 100, 200, 300
 #: The units of the pool.
 UNITS = 8
+#: The holder in sampled(), where only its code shows that it is one.
+PROBABLY = (ProbableHolder(tid=HOLDER, evidence=HolderEvidence.GUARD, site=0),)
 
 
 def _waits(tid: int, name: str, lock: int, kind: Kind, s: float, *holders: int) -> Thread:
@@ -69,6 +73,23 @@ def _locks(workers: int, duration_s: float) -> tuple[Lock, ...]:
         rates=LockRates(wait=float(workers)),
     )  # fmt: skip
     return records.some_idle(pool, 0.0), index
+
+
+def sampled(**of_lock: object) -> Snapshot:
+    """Return a process without the library. Two threads wait for a reader-writer lock that names no
+    holder, and a third one receives from a socket."""
+    asleep = ThreadActivity(
+        HOLDER, ActivityState.BLOCKED, call="recvfrom", what="recvfrom(3)", duration_s=21.0
+    )
+    waiters = [
+        _waits(FIRST_USER + number, "order", INDEX, Kind.RWLOCK, 20.0) for number in range(2)
+    ]
+    charger = records.thread(HOLDER, "charger", ThreadState.OTHER)
+    lock = records.lock(
+        INDEX, "orders", Kind.RWLOCK, waiters=tuple(thread.tid for thread in waiters),
+        holder_activity=asleep, **of_lock,
+    )  # fmt: skip
+    return replace(records.snapshot((charger, *waiters), (lock,)), source="proc")
 
 
 def writers(count: int) -> Snapshot:

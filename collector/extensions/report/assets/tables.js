@@ -132,11 +132,9 @@ function figure(title, key, text, help) {
 }
 
 function lockTable(data, trend) {
-  const threads = new Map(data.snapshot.threads.map((thread) => [thread.tid, thread.name]));
   const stuck = new Set(
     data.snapshot.deadlocks.flatMap((deadlock) => deadlock.cycle.map((edge) => edge.waits_for)),
   );
-  const holders = (lock) => named(lock.holders.map((tid) => threads.get(tid) || String(tid)), 2);
   addTable($("locks"), "lock", [
     { title: "lock", isWords: true, value: (lock) => data.lock_names[lock.id] || lock.name },
     figure("waited", "wait_s", seconds, "seconds that threads waited, in sum"),
@@ -152,7 +150,8 @@ function lockTable(data, trend) {
       node: (lock) => sparkline(trend.ofLock(lock)), help: trend.help },
     { title: "waiting", value: (lock) => lock.waiters.length, text: exact,
       help: "threads that wait now" },
-    { title: "holder", isWords: true, value: holders },
+    { title: "holder", isWords: true, value: (lock) => data.lock_holders[lock.id] || "",
+      help: "~ probably, ? the only thread that does not wait" },
   ], data.snapshot.locks, (lock) => stuck.has(lock.id));
 }
 
@@ -162,11 +161,16 @@ function threadTable(data, trend) {
     data.snapshot.deadlocks.flatMap((deadlock) => deadlock.cycle.map((edge) => edge.tid)),
   );
   const waited = (thread) => {
-    const byKind = thread.interval ? thread.interval.wait_s : thread.wait_s;
-    return kinds.reduce((sum, kind) => sum + (byKind[kind] || 0), 0);
+    const figures = thread.interval || thread;
+    const wait = thread.waiting_for;
+    // The sums of other kinds have waits for work, too.
+    const isMixed = wait && !wait.idle && !kinds.includes(wait.kind);
+    const present = isMixed ? Math.min(wait.since_s, figures.wait_s[wait.kind] || 0) : 0;
+    return kinds.reduce((sum, kind) => sum + (figures.wait_s[kind] || 0), present);
   };
   const waitedColumn = {
-    title: "waited", value: waited, text: seconds, help: "seconds of waits in contention",
+    title: "waited", value: waited, text: seconds,
+    help: "seconds of waits in contention; for semaphores and futexes, of the present wait alone",
   };
   const awaited = (thread) => {
     const wait = thread.waiting_for;

@@ -181,7 +181,8 @@ class TimeLineView {
 
   tell(rows, drawn, colors, all) {
     const spanS = (this.span.endMs - this.span.beginMs) / 1000;
-    const basis = this.isExact ? "exact" : "from the cells of the heat map: the waits alone";
+    const known = this.data.heat?.is_sampled ? "estimated from samples" : "exact";
+    const basis = this.isExact ? known : "from the cells of the heat map: the waits alone";
     const left = rows.length - drawn.length;
     const still = all.length - rows.length;
     $("time-hint").textContent =

@@ -8,7 +8,7 @@ from locktop.collector.analysis import blocking_tree, deadlock_report
 from locktop.collector.analysis.idle.classifier import Classifier
 from locktop.collector.extensions.report.incident_graph import incident_graph
 from locktop.collector.model import Snapshot
-from locktop.collector.render.graph.deadlock_graph import Graph, graph
+from locktop.collector.render.graph.deadlock_graph import Graph, Part, graph
 from locktop.collector.render.text.context import ReportContext
 
 
@@ -44,3 +44,18 @@ def test_a_large_graph_is_cut() -> None:
 
 def test_a_calm_process_has_no_graph() -> None:
     assert drawn(scenarios.empty()).nodes == ()
+
+
+def test_a_probable_holder_is_drawn_as_one() -> None:
+    result = drawn(blocking.sampled(holders_probable=blocking.PROBABLY))
+    nodes = {node.key: node for node in result.nodes}
+    (arrow,) = [arrow for arrow in result.arrows if arrow.start == "lock_10"]
+    assert (arrow.end, arrow.lines) == ("thread_100", ("probably held by",))
+    assert nodes["thread_100"].lines[2] == "in recvfrom(3) for 21.0 s"
+    assert nodes["thread_100"].part is Part.BEHIND  # a dashed line, as it may be another thread
+
+
+def test_readers_without_names_are_counted() -> None:
+    result = drawn(blocking.sampled(readers=2))
+    (lock,) = [node for node in result.nodes if node.key == "lock_10"]
+    assert lock.lines == ("rwlock orders", "held by 2 readers")

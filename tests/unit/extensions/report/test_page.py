@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 
 from msgspec.structs import replace
 from support.report_page import data_of, page_of, part_of
-from unit.builders import scenarios
+from unit.builders import blocking, scenarios
 
 from locktop.collector.analysis.idle.classifier import Classifier
 from locktop.collector.render.documents import snapshot_codec
@@ -85,3 +85,20 @@ def test_a_snapshot_alone_has_no_cells() -> None:
     text = page_of(scenarios.normal())
     assert part_of(text, "cells") == b""
     assert data_of(text)["heat"] is None
+
+
+def test_the_table_marks_a_holder_that_is_not_certain() -> None:
+    for known, text in (
+        ({"holders": (blocking.HOLDER,)}, "charger"),
+        ({"holders_probable": blocking.PROBABLY}, "~charger"),
+        ({"readers": 2}, "2 readers"),
+        ({}, "?charger"),
+    ):
+        data = data_of(page_of(blocking.sampled(**known)))
+        assert data["lock_holders"] == {str(blocking.INDEX): text}
+
+
+def test_a_sampled_process_claims_no_records() -> None:
+    measured = dict(data_of(page_of(blocking.sampled()))["measured"])
+    assert measured["From the start"] == "no: samples show the present alone"
+    assert measured["Lost records"] == "there are no records: samples miss short waits"
