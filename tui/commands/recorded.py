@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from locktop.collector.recording.chosen_moment import Span
     from locktop.collector.recording.moments import Moments
     from locktop.collector.recording.segments import OpenedRecording
+    from locktop.collector.sources.core.source import CoreSource
 
 #: Files of a directory that are tried.
 _MAX_PARTS = 100
@@ -137,6 +138,23 @@ def _begins_as_recording(path: str) -> bool:
         return False  # another file of the directory may do so
 
 
+def is_core(path: str) -> bool:
+    """Return whether a file begins as a core does. Programs do, too; core_source() tells them."""
+    from locktop.collector.render.input_file import open_input
+
+    if os.path.isdir(path):
+        return False
+    with open_input(path) as file:
+        return file.read(4) == b"\x7fELF"
+
+
+def core_source(arguments: argparse.Namespace) -> CoreSource:
+    """Return the source for FILE, a core. Raises LocktopError if locktop cannot read it."""
+    from locktop.collector.sources.core.source import CoreSource
+
+    return CoreSource(arguments.file, options.rules(arguments))
+
+
 def scanned(arguments: argparse.Namespace, with_section: str = "") -> Span:
     """Return the snapshot of FILE, or the two snapshots of a span.
 
@@ -150,6 +168,9 @@ def scanned(arguments: argparse.Namespace, with_section: str = "") -> Span:
     from locktop.collector.recording import chosen_moment
     from locktop.collector.recording.requested_sections import MomentsWithSection
 
+    if is_core(arguments.file):
+        with closing(core_source(arguments)) as source:
+            return chosen_moment.Span(source.scan(resolve=True))
     if not is_recording(arguments.file):
         from locktop.collector.render.open_profile import open_snapshot
 
