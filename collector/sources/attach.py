@@ -10,7 +10,7 @@ from locktop.collector.sources.base import Source
 if TYPE_CHECKING:
     from locktop.collector.analysis.idle.rules import Rules
 
-__all__ = ["Source", "attach"]
+__all__ = ["Source", "attach", "open_core"]
 
 #: Seconds: a process younger than the first may still load the library; the pause between tries.
 _YOUNG_S, _AGAIN_S = 0.5, 0.02
@@ -56,3 +56,18 @@ def attach(
     from locktop.collector.sources.sampling.source import SamplingSource
 
     return SamplingSource(pid, rules, why, stop_threads)
+
+
+def open_core(path: str, rules: Rules | None = None) -> Source:
+    """Return the source for a core dump.
+
+    Args:
+        path: of the core.
+        rules: see attach().
+
+    Raises:
+        LocktopError: the file is no core that locktop understands.
+    """
+    from locktop.collector.sources.core.source import CoreSource
+
+    return CoreSource(path, rules)

@@ -20,12 +20,15 @@ if TYPE_CHECKING:
     from locktop.collector.recording.chosen_moment import Span
     from locktop.collector.recording.moments import Moments
     from locktop.collector.recording.segments import OpenedRecording
-    from locktop.collector.sources.core.source import CoreSource
+    from locktop.collector.sources.attach import Source
 
 #: Files of a directory that are tried.
 _MAX_PARTS = 100
 _TIMES = ("at", "begin", "end")
 
+
+#: The help of FILE, for a command that takes a core too.
+FILE_OR_CORE = "or a recording, a saved snapshot or a core dump"
 
 _AT = "of a recording: the newest snapshot at T (default the last)"
 
@@ -148,11 +151,16 @@ def is_core(path: str) -> bool:
         return file.read(4) == b"\x7fELF"
 
 
-def core_source(arguments: argparse.Namespace) -> CoreSource:
-    """Return the source for FILE, a core. Raises LocktopError if locktop cannot read it."""
-    from locktop.collector.sources.core.source import CoreSource
+def is_core_file(path: str) -> bool:
+    """Return whether there is such a file, and it begins as a core does."""
+    return os.path.isfile(path) and is_core(path)
 
-    return CoreSource(arguments.file, options.rules(arguments))
+
+def core_source(arguments: argparse.Namespace) -> Source:
+    """Return the source for FILE, a core. Raises LocktopError if locktop cannot read it."""
+    from locktop.collector.sources.attach import open_core
+
+    return open_core(str(arguments.file), options.rules(arguments))
 
 
 def scanned(arguments: argparse.Namespace, with_section: str = "") -> Span:

@@ -51,6 +51,9 @@ def top_lines(
     """
     max_lines = max(3, size.height // 5)
     lines = banner(index, max_lines, size.width) or (headline(index, size.width, past),)
+    if index.snapshot.is_of_core:
+        about = next(iter(index.snapshot.notes), "")
+        lines = (cut(make_line(" ", (" CORE ", "flag"), f" {about}"), size.width), *lines)
     if reason:
         lines = (cut(make_line((f" {reason}", "waiting")), size.width), *lines)
     if not stale:

@@ -46,6 +46,8 @@ def sentence(index: SnapshotIndex, lock: Lock, waiters: Sequence[Thread]) -> str
     who = f"{len(waiters)} threads wait" if many else f"{index.thread_name(waiters[0].tid)} waits"
     since = _since(index.snapshot, wait.duration_s, wait.is_lower_bound)
     length = f"{', the longest' if many else ''} for {since}" if wait.duration_s else ", just begun"
+    if index.snapshot.is_of_core:
+        length = ""
     return f"{who} for {name_with_kind(lock.kind, lock.name)}{length}; {_holder(index, lock)}"
 
 

@@ -96,6 +96,10 @@ class CoreProcess:
                 f"the core was cut: {self.core.missing_bytes:,} bytes of memory are missing"
             )
 
+    def __str__(self) -> str:
+        signal = f", signal {self.signal}" if self.signal else ""
+        return f"{self.facts.name} {self.pid}{signal}"
+
     def _threads(self, statuses: list[bytes]) -> Sequence[SavedThread]:
         name, pid = self.facts.name, self.facts.pid
         threads = {}
@@ -195,6 +199,8 @@ class CoreProcess:
         part = self._parts[index] if index >= 0 else None
         if part is None or part.mapped is None or address >= part.end:
             return b""
+        if part.saved is not None and address < part.start + part.saved.file_size:
+            return b""  # the core was cut: the file has what the memory was at first
         module = self._files.get(part.mapped.path)
         if module is None or module.file is None:
             return b""

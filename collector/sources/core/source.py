@@ -23,8 +23,7 @@ from locktop.collector.sources.sampling.session import SamplingSession
 from locktop.collector.sources.watched_process import WatchedProcess
 
 _NOTE = (
-    "a core of {when}: no figures of time, and no wait has a known beginning; the number of"
-    " acquisitions is not known"
+    "a core tells no times: since when threads wait is not known, nor how often locks were taken"
 )
 
 
@@ -60,8 +59,10 @@ class CoreScan(SamplingScan):
             locks=(),
             unobserved_waiters=unknown,
             level="sampled",
+            complete=not process.core.missing_bytes,
             notes=(
-                _NOTE.format(when=when),
+                f"core of {process}, taken at {when}",
+                _NOTE,
                 *process.warnings,
                 *([UNKNOWN_FUTEX] if unknown else ()),
                 *session.resolver.notes(),
