@@ -41,8 +41,8 @@ thread sleeps, such a wait may have begun at any time before. Then the command s
 With --certain-only the status is 0 instead of 3: use that for health checks.
 
 FILE is a recording, a saved snapshot or a core dump. A core does not move: a cycle of owners in it
-is certain. Of a recording, the answer is about the last snapshot, or the one at --at T. With --from T or --to T it is about the first snapshot of that span with
-the gravest finding.
+is certain. Of a recording, the answer is about the last snapshot, or the one at --at T. With --from
+T or --to T it is about the first snapshot of that span with the gravest finding.
 
 With --potential the status is 1 too if threads took locks in different orders since the process
 started, with at least medium confidence. The status is 3 if such orders were left out. That is for

@@ -144,11 +144,12 @@ def _begins_as_recording(path: str) -> bool:
 def is_core(path: str) -> bool:
     """Return whether a file begins as a core does. Programs do, too; core_source() tells them."""
     from locktop.collector.render.input_file import open_input
+    from locktop.collector.sources.attach import begins_as_core
 
     if os.path.isdir(path):
         return False
     with open_input(path) as file:
-        return file.read(4) == b"\x7fELF"
+        return begins_as_core(file)
 
 
 def is_core_file(path: str) -> bool:

@@ -37,8 +37,8 @@ Scans a process once and writes a snapshot. The figures are those since the proc
 -d there is "interval" beside them, with the part of these seconds.
 
 FILE is a recording, a core dump, or a saved snapshot to be written in another format. Of a
-recording the command writes the last snapshot, or the one at --at T. With --from T and --to T there is "interval" too,
-with the part of that span."""
+recording the command writes the last snapshot, or the one at --at T. With --from T and --to T there
+is "interval" too, with the part of that span."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -17,6 +17,7 @@ from locktop.collector.linux import saved_process
 from locktop.collector.linux.process_info import iso
 from locktop.collector.model import Draft, Kind, Snapshot
 from locktop.collector.sources.base import OngoingWait
+from locktop.collector.sources.core.compressed_core import unpacked
 from locktop.collector.sources.core.core_process import CoreProcess
 from locktop.collector.sources.sampling.scan import UNKNOWN_FUTEX, SamplingScan
 from locktop.collector.sources.sampling.session import SamplingSession
@@ -88,7 +89,8 @@ class CoreSource:
         Raises:
             LocktopError: the file is no core that locktop understands.
         """
-        self._process = CoreProcess(path)
+        self._unpacked = unpacked(path)
+        self._process = CoreProcess(self._unpacked.name if self._unpacked is not None else path)
         self.number = saved_process.register(self._process)
         self._watched = WatchedProcess(self.number)
         self._session = SamplingSession(self._watched, rules, stop_threads=False)
@@ -99,6 +101,8 @@ class CoreSource:
         self._session.close()
         self._watched.close()
         saved_process.unregister(self.number)
+        if self._unpacked is not None:
+            self._unpacked.close()
 
     def scan(self, resolve: bool = False) -> Snapshot:
         if self._snapshot is None:
