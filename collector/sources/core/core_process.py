@@ -11,7 +11,9 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from locktop.collector.linux import saved_process
+from msgspec.structs import replace
+
+from locktop.collector.linux import saved_process, thread_descriptor
 from locktop.collector.linux.saved_process import SavedThread
 from locktop.collector.sanitize import clean
 from locktop.collector.sources.core import core_threads
@@ -81,11 +83,11 @@ class CoreProcess:
         self.facts = core_threads.process_facts(first.get("PRPSINFO", b""))
         statuses = [data for name, data in notes if name == "PRSTATUS"]
         self.signal = core_threads.signal_of(statuses[0])
+        self._starts = [segment.start for segment in self.core.segments]
+        self.pid = self.facts.pid
         self.threads: Sequence[SavedThread] = self._threads(statuses)
-        self.pid = self.facts.pid or self.threads[0].tid
         self.warnings: list[str] = []
         self._auxiliary = first.get("AUXV", b"")
-        self._starts = [segment.start for segment in self.core.segments]
         ranges = sorted(mapped_ranges(first.get("FILE", b"")))
         self._files = self._open_files(ranges)
         self._parts = list(_parts(self.core.segments, ranges))
@@ -101,16 +103,25 @@ class CoreProcess:
         return f"{self.facts.name} {self.pid}{signal}"
 
     def _threads(self, statuses: list[bytes]) -> Sequence[SavedThread]:
-        name, pid = self.facts.name, self.facts.pid
-        threads = {}
+        """Return the threads with the ids that the process itself has for them.
+
+        If gcore ran outside of a container, the ids of the core are others than those in the locks.
+        """
+        threads: dict[int, SavedThread] = {}
         for data in statuses:
             thread = core_threads.thread(data, "")
-            if thread is not None and thread.tid not in threads:
-                if thread.tid == pid:
-                    thread = core_threads.thread(data, name) or thread
-                threads[thread.tid] = thread
+            if thread is None:
+                continue
+            descriptor = thread.registers[core_threads.FS_BASE]
+            head = self.saved_memory(descriptor, thread_descriptor.SIZE)
+            tid = thread_descriptor.tid_in(descriptor, head)
+            own = replace(thread, tid=tid) if 0 < tid <= core_threads.MAX_TID else thread
+            if thread.tid == self.facts.pid:
+                own, self.pid = replace(own, name=self.facts.name), own.tid
+            threads.setdefault(own.tid, own)
         if not threads:
             raise self.core.damaged("no thread of it can be read")
+        self.pid = self.pid or min(threads)
         return list(threads.values())
 
     def _program(self, ranges: list[MappedRange]) -> str:

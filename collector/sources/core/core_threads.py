@@ -45,14 +45,16 @@ _NAMES = [
     "fs",
     "gs",
 ]
+FS_BASE = 58  # DWARF's number: the address of the thread's descriptor
 _DWARF = {
     "rax": 0, "rdx": 1, "rcx": 2, "rbx": 3, "rsi": 4, "rdi": 5, "rbp": 6, "rsp": 7, "r8": 8,
     "r9": 9, "r10": 10, "r11": 11, "r12": 12, "r13": 13, "r14": 14, "r15": 15, "rip": 16,
+    "fs_base": FS_BASE,
 }  # fmt: skip
 #: EINTR, and the codes for a restart (include/linux/errno.h).
 _INTERRUPTED = frozenset({4, 512, 513, 514, 516})
 _MAX_CALL = 4096  # no system call of Linux has such a number
-_MAX_TID = 1 << 22
+MAX_TID = 1 << 22
 
 
 class ProcessFacts(NamedTuple):
@@ -88,7 +90,7 @@ def thread(note: bytes, name: str) -> SavedThread | None:
         return None
     _, tid, *times_and_registers = _PRSTATUS.unpack_from(note)
     times, values = times_and_registers[:4], times_and_registers[4:]
-    if not 0 < tid <= _MAX_TID:
+    if not 0 < tid <= MAX_TID:
         return None
     registers = dict(zip(_NAMES, values, strict=True))
     cpu_s = times[0] + times[1] / 1e6 + times[2] + times[3] / 1e6

@@ -6,6 +6,7 @@ import json
 import lzma
 import random
 import shutil
+import struct
 import sys
 from collections.abc import Iterator
 from contextlib import closing, suppress
@@ -44,6 +45,8 @@ for thread in threads:
 """
 #: Bytes of the headers and notes of the core: most of the damage is done there.
 _TABLES = 0x4000
+#: The head of a note NT_PRSTATUS, and where its content has the id of the thread.
+_STATUS_NOTE, _TID_AT = struct.pack("<III8s", 5, 336, 1, b"CORE"), 32
 
 
 def _await_deadlock(target: Target) -> None:
@@ -106,6 +109,24 @@ def test_the_screen_needs_a_terminal_for_a_core_too(planted: Planted) -> None:
     done = tool.run(planted.core)
     assert done.returncode == 2
     assert "the screen needs a terminal" in done.stderr
+
+
+def test_threads_have_the_ids_that_they_have_inside_of_a_container(
+    planted: Planted, tmp_path: Path
+) -> None:
+    data = bytearray(planted.core.read_bytes())
+    begin = 0
+    while (begin := data.find(_STATUS_NOTE, begin)) >= 0:
+        begin += len(_STATUS_NOTE)
+        tid = int.from_bytes(data[begin + _TID_AT : begin + _TID_AT + 4], "little")
+        data[begin + _TID_AT : begin + _TID_AT + 4] = (tid + 1000).to_bytes(4, "little")
+    path = tmp_path / "core"
+    path.write_bytes(data)
+    with closing(CoreSource(str(path))) as source:
+        snapshot = source.scan(resolve=True)
+    assert {thread.tid for thread in snapshot.threads} == set(planted.tids)
+    (deadlock,) = snapshot.deadlocks
+    assert {edge.tid for edge in deadlock.cycle} == set(planted.tids[1:])
 
 
 @pytest.mark.skipif(not kernel_writes_cores(), reason="the kernel passes cores to a program")
