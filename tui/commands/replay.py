@@ -12,7 +12,7 @@ from locktop.tui.commands import options, recorded
 
 NAME = "replay"
 GROUP = "keep"
-HELP = "show a recording or a core on the screen: play, step, jump to alerts"
+HELP = "a recording or a core on the screen: play, step, jump to alerts"
 DESCRIPTION = """\
 Shows a recording on the same screen as a live process, with the same keys. Keys of the past: [ and
 ] go one snapshot back and forth, { and } to the alert or mark before and after. p or Space plays

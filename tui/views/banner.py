@@ -184,8 +184,12 @@ def _title(index: SnapshotIndex, deadlocks: Sequence[Deadlock]) -> Line:
         word = f"HANG, {word}"
     what = f"{len(counted)} {word}S, the oldest" if len(counted) > 1 else word
     oldest = max(counted, key=lambda deadlock: deadlock.since_s)
-    since = lasting(oldest.since_s, oldest.is_lower_bound)
-    return make_line((f" !! {what} for {since}: {wait} for {whom}   d: their stacks ", "alert"))
+    since = (
+        ""
+        if index.snapshot.is_of_core
+        else f" for {lasting(oldest.since_s, oldest.is_lower_bound)}"
+    )
+    return make_line((f" !! {what}{since}: {wait} for {whom}   d: their stacks ", "alert"))
 
 
 def _edges(index: SnapshotIndex, edges: Sequence[DeadlockEdge], width: int) -> list[Line]:
