@@ -27,6 +27,7 @@ from locktop.tui.commands import (
     list_processes,
     options,
     record,
+    recorded,
     replay,
     run,
     snapshot,
@@ -64,6 +65,7 @@ Without a command:
 
   locktop          pick a process from a list, those with stuck threads first
   locktop -p PID   watch a process; NAME in place of PID, if one process has it
+  locktop CORE     look at a core dump
 
 `locktop COMMAND --help` says more about each."""
 #: The options of the screen that matter most.
@@ -167,6 +169,9 @@ def _run(argv: Sequence[str] | None) -> int:
         whole, given = parser(), sys.argv[1:] if argv is None else argv
         if given and given[0].isdigit():
             whole.error(f"`locktop -p {given[0]}` shows that process")
+        names = {command.NAME for command in all_commands()}
+        if given and given[0] not in names and recorded.is_core_file(given[0]):
+            given = [replay.NAME, *given]
         arguments = whole.parse_args(given)
         if arguments.screen_pid is not None and arguments.execute is not attach.execute:
             whole.error("-p before a command does not reach it; put it behind, or leave it out")

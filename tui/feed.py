@@ -187,6 +187,7 @@ class ReplayFeed:
 
     stale = ""
     source = None
+    _origin = "a recording"
 
     def start(self, publish: Publish, interval_s: float) -> None:
         pass
@@ -205,22 +206,35 @@ class ReplayFeed:
 
     @property
     def no_level(self) -> str:
-        return "There is no level to set: this is a recording."
+        return f"There is no level to set: this is {self._origin}."
 
     def set_level(self, name: str) -> str:
-        raise LocktopError("there is no level to set: this is a recording")
+        raise LocktopError(f"there is no level to set: this is {self._origin}")
 
     def session(self, begins: bool) -> str:
-        raise LocktopError("there is no session to begin or end: this is a recording")
+        raise LocktopError(f"there is no session to begin or end: this is {self._origin}")
 
     def start_part(self, name: str, *arguments: Any) -> None:
-        raise LocktopError("there is nothing to sample: this is a recording")
+        raise LocktopError(f"there is nothing to sample: this is {self._origin}")
 
     def end_part(self, name: str) -> None:
         pass
 
     def stop(self) -> None:
         pass
+
+
+class CoreFeed(ReplayFeed):
+    """The feed of a core dump, whose one snapshot is published at the start."""
+
+    _origin = "a core"
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        """``snapshot``: the scan of the core."""
+        self._snapshot = snapshot
+
+    def start(self, publish: Publish, interval_s: float) -> None:
+        publish(self._snapshot)
 
 
 class Slot:

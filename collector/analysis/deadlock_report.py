@@ -58,7 +58,7 @@ class _ReportBuilder:
         circle = tuple(self._member(edge) for edge in deadlock.cycle)
         return DeadlockReport(
             process=snapshot.process,
-            ended=snapshot.ended,
+            ended=snapshot.is_over,
             certain=deadlock.certain,
             doubt=deadlock.doubt,
             since_s=deadlock.since_s,

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from locktop.collector.linux import saved_process
 from locktop.collector.sanitize import clean
 
 #: Flags of a thread (include/linux/sched.h), and the bit of a signal in a mask.
@@ -97,6 +98,9 @@ def hides_others() -> bool:
 
 def read(path: str) -> bytes:
     """Return a /proc file's bytes."""
+    saved = saved_process.proc_file(path)
+    if saved is not None:
+        return saved
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         data = os.read(fd, 1 << 16)
@@ -308,6 +312,9 @@ def own_tid(pid: int, tid: int) -> int:
 
 def tids(pid: int) -> list[int]:
     """Return the ids of a process's threads."""
+    saved = saved_process.get(pid)
+    if saved is not None:
+        return [saved_process.kernel_tid(pid, thread.tid) for thread in saved.threads]
     return [int(name) for name in os.listdir(f"/proc/{pid}/task")]
 
 
@@ -337,6 +344,9 @@ def shared_directory(pid: int) -> str:
 
 def exe(pid: int) -> str:
     """Return the path of the program that a process executes, sanitized."""
+    saved = saved_process.get(pid)
+    if saved is not None:
+        return clean(saved.exe)
     return clean(os.readlink(f"{shared_directory(pid)}/exe"))
 
 

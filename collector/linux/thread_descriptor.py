@@ -13,6 +13,7 @@ from locktop.collector.linux import process_memory
 
 _TID_AT = 0x2D0
 _DESCRIPTOR = struct.Struct(f"=Q8xQ{_TID_AT - 24}xI")  # tcb, self; tid
+SIZE = _DESCRIPTOR.size
 
 
 def tids_of(pid: int, descriptors: Iterable[int]) -> dict[int, int]:
@@ -23,11 +24,19 @@ def tids_of(pid: int, descriptors: Iterable[int]) -> dict[int, int]:
         descriptors: what pthread_self() returned in these threads.
     """
     wanted = [address for address in dict.fromkeys(descriptors) if 0 < address < 1 << 63]
-    pieces = process_memory.read_many(pid, [(address, _DESCRIPTOR.size) for address in wanted])
-    tids = {}
-    for address, data in zip(wanted, pieces, strict=True):
-        if len(data) == _DESCRIPTOR.size:
-            header, itself, tid = _DESCRIPTOR.unpack(data)
-            if header == itself == address and tid:
-                tids[address] = tid
-    return tids
+    pieces = process_memory.read_many(pid, [(address, SIZE) for address in wanted])
+    tids = {address: tid_in(address, data) for address, data in zip(wanted, pieces, strict=True)}
+    return {address: tid for address, tid in tids.items() if tid}
+
+
+def tid_in(address: int, data: bytes) -> int:
+    """Return the id of the thread of a descriptor; 0 if it is unsound.
+
+    Args:
+        address: of the descriptor.
+        data: its first SIZE bytes.
+    """
+    if len(data) != SIZE:
+        return 0
+    header, itself, tid = _DESCRIPTOR.unpack(data)
+    return int(tid) if header == itself == address else 0

@@ -10,6 +10,7 @@ import contextlib
 import errno
 import os
 import resource
+import time
 from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
@@ -71,6 +72,10 @@ class ThreadFiles:
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         limited = soft != resource.RLIM_INFINITY
         self._table.max_kept = min(int(soft * share), _MAX_KEPT) if limited else _MAX_KEPT
+
+    def now_s(self) -> float:
+        """Return the time of the threads, monotonic clock. The time of a core stands still."""
+        return time.monotonic()
 
     def tids(self) -> list[int]:
         """Return the ids of the process's threads. Raises OSError when it is gone."""

@@ -10,9 +10,10 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from locktop.collector.linux import procfs, syscalls
+from locktop.collector.linux.saved_thread_files import open_thread_files
 from locktop.collector.linux.sleep_clock import SleepClock
 from locktop.collector.linux.syscalls import SystemCall
-from locktop.collector.linux.thread_files import TaskRecord, ThreadFiles
+from locktop.collector.linux.thread_files import TaskRecord
 from locktop.collector.model import Switches
 from locktop.collector.native import lib
 from locktop.collector.sanitize import clean
@@ -90,7 +91,7 @@ class KernelThreads:
         self._own_tids: dict[int, int] = {}
         self._kernel_tids: dict[int, int] = {}
         self._last_threads: dict[int, _Known] = {}
-        self._files = ThreadFiles(pid, share)
+        self._files = open_thread_files(pid, share)
         self._disk_counts, self._all_disk_counts = procfs.counts_disk_waits()
         self._round = 0
         self.locks_read_s = 0.0  # when the present scan read the locks, monotonic clock

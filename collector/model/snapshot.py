@@ -61,7 +61,7 @@ class Contents(Struct):
 
     taken_at: str  # ISO 8601, UTC, milliseconds
     host: str
-    source: str  # "preload", "proc"; "recording" in a document that comes from a recording
+    source: str  # "preload", "proc", "core"; "recording" in a document that comes from a recording
     duration_s: float  # seconds observed
     interval_s: float  # seconds since the last snapshot; rates and shares refer to this interval
     process: Process
@@ -126,7 +126,19 @@ class Contents(Struct):
         Then acquisitions and hold times are unknown, and wait times are estimates.
         """
         # A document of a recorded snapshot has another source; its level tells the same.
-        return self.source == "proc" or (self.source == "recording" and self.level == "sampled")
+        return self.source in ("proc", "core") or (
+            self.source == "recording" and self.level == "sampled"
+        )
+
+    @property
+    def is_of_core(self) -> bool:
+        """Whether a core dump has the process: there is no time, and nothing goes on."""
+        return self.source == "core"
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nobody can act on the process any more: it has ended, or a core has it."""
+        return self.ended or self.is_of_core
 
     @property
     def deadlocked(self) -> frozenset[int]:

@@ -40,9 +40,9 @@ waited 10 s or more for a lock whose holder is not known. If the kernel does not
 thread sleeps, such a wait may have begun at any time before. Then the command scans for up to 10 s.
 With --certain-only the status is 0 instead of 3: use that for health checks.
 
-FILE is a recording or a saved snapshot. The answer is about the last snapshot of a recording, or
-about the one at --at T. With --from T or --to T it is about the first snapshot of that span with
-the gravest finding.
+FILE is a recording, a saved snapshot or a core dump. A core does not move: a cycle of owners in it
+is certain. Of a recording, the answer is about the last snapshot, or the one at --at T. With --from
+T or --to T it is about the first snapshot of that span with the gravest finding.
 
 With --potential the status is 1 too if threads took locks in different orders since the process
 started, with at least medium confidence. The status is 3 if such orders were left out. That is for
@@ -69,7 +69,7 @@ _MAX_STACK_SCANS = 4
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    recorded.add_file(parser, "or a recording, or a saved snapshot")
+    recorded.add_file(parser, recorded.FILE_OR_CORE)
     add_scan_options(parser)
     add_format(parser, FINDING_FORMATS, None)
     parser.add_argument("--json", action="store_true", help="the same as --format json")

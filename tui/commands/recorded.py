@@ -20,11 +20,15 @@ if TYPE_CHECKING:
     from locktop.collector.recording.chosen_moment import Span
     from locktop.collector.recording.moments import Moments
     from locktop.collector.recording.segments import OpenedRecording
+    from locktop.collector.sources.attach import Source
 
 #: Files of a directory that are tried.
 _MAX_PARTS = 100
 _TIMES = ("at", "begin", "end")
 
+
+#: The help of FILE, for a command that takes a core too.
+FILE_OR_CORE = "or a recording, a saved snapshot or a core dump"
 
 _AT = "of a recording: the newest snapshot at T (default the last)"
 
@@ -137,6 +141,29 @@ def _begins_as_recording(path: str) -> bool:
         return False  # another file of the directory may do so
 
 
+def is_core(path: str) -> bool:
+    """Return whether a file begins as a core does. Programs do, too; core_source() tells them."""
+    from locktop.collector.render.input_file import open_input
+    from locktop.collector.sources.attach import begins_as_core
+
+    if os.path.isdir(path):
+        return False
+    with open_input(path) as file:
+        return begins_as_core(file)
+
+
+def is_core_file(path: str) -> bool:
+    """Return whether there is such a file, and it begins as a core does."""
+    return os.path.isfile(path) and is_core(path)
+
+
+def core_source(arguments: argparse.Namespace) -> Source:
+    """Return the source for FILE, a core. Raises LocktopError if locktop cannot read it."""
+    from locktop.collector.sources.attach import open_core
+
+    return open_core(str(arguments.file), options.rules(arguments))
+
+
 def scanned(arguments: argparse.Namespace, with_section: str = "") -> Span:
     """Return the snapshot of FILE, or the two snapshots of a span.
 
@@ -150,6 +177,9 @@ def scanned(arguments: argparse.Namespace, with_section: str = "") -> Span:
     from locktop.collector.recording import chosen_moment
     from locktop.collector.recording.requested_sections import MomentsWithSection
 
+    if is_core(arguments.file):
+        with closing(core_source(arguments)) as source:
+            return chosen_moment.Span(source.scan(resolve=True))
     if not is_recording(arguments.file):
         from locktop.collector.render.open_profile import open_snapshot
 

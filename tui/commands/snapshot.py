@@ -36,14 +36,14 @@ DESCRIPTION = """\
 Scans a process once and writes a snapshot. The figures are those since the process started. With
 -d there is "interval" beside them, with the part of these seconds.
 
-FILE is a recording, or a saved snapshot to be written in another format. Of a recording the command
-writes the last snapshot, or the one at --at T. With --from T and --to T there is "interval" too,
-with the part of that span."""
+FILE is a recording, a core dump, or a saved snapshot to be written in another format. Of a
+recording the command writes the last snapshot, or the one at --at T. With --from T and --to T there
+is "interval" too, with the part of that span."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    recorded.add_file(parser, "or a recording, or a saved snapshot")
+    recorded.add_file(parser, recorded.FILE_OR_CORE)
     parser.add_argument(
         "-d", "--duration", type=seconds, metavar="SECONDS", help="scan again after this time"
     )

@@ -51,6 +51,9 @@ def top_lines(
     """
     max_lines = max(3, size.height // 5)
     lines = banner(index, max_lines, size.width) or (headline(index, size.width, past),)
+    if index.snapshot.is_of_core:
+        about = next(iter(index.snapshot.notes), "")
+        lines = (cut(make_line(" ", (" CORE ", "flag"), f" {about}"), size.width), *lines)
     if reason:
         lines = (cut(make_line((f" {reason}", "waiting")), size.width), *lines)
     if not stale:
@@ -181,8 +184,12 @@ def _title(index: SnapshotIndex, deadlocks: Sequence[Deadlock]) -> Line:
         word = f"HANG, {word}"
     what = f"{len(counted)} {word}S, the oldest" if len(counted) > 1 else word
     oldest = max(counted, key=lambda deadlock: deadlock.since_s)
-    since = lasting(oldest.since_s, oldest.is_lower_bound)
-    return make_line((f" !! {what} for {since}: {wait} for {whom}   d: their stacks ", "alert"))
+    since = (
+        ""
+        if index.snapshot.is_of_core
+        else f" for {lasting(oldest.since_s, oldest.is_lower_bound)}"
+    )
+    return make_line((f" !! {what}{since}: {wait} for {whom}   d: their stacks ", "alert"))
 
 
 def _edges(index: SnapshotIndex, edges: Sequence[DeadlockEdge], width: int) -> list[Line]:

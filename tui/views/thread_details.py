@@ -79,7 +79,7 @@ def _waits(index: SnapshotIndex, thread: Thread) -> Iterator[Line]:
         (index.lock_name(wait.lock), "strong"),
         f" ({kind_word(wait.kind, index.lock_name(wait.lock))})",
         readers.purpose(wait),
-        (waited_text(wait, " for ") or ", just begun", "waiting"),
+        (waited_text(wait, " for ") or _just_begun(index), "waiting"),
         _time_limit(wait),
     ]
     lock = index.locks.get(wait.lock)
@@ -212,3 +212,7 @@ def _figures(index: SnapshotIndex, thread: Thread) -> Iterator[Line]:
         yield switches_line(thread.switches)
     if thread.counters is not None:
         yield from counter_lines(thread.counters)
+
+
+def _just_begun(index: SnapshotIndex) -> str:
+    return "" if index.snapshot.is_of_core else ", just begun"

@@ -191,6 +191,8 @@ class _WaitWords:
     def _lately(self) -> str:
         """How much threads waited in the last interval, where each present wait is a new one."""
         rate = self._wait_rate
+        if self._index.snapshot.is_of_core:
+            return ""
         return f", lately {duration(rate)} a second" if rate >= _SOME_RATE else _JUST_BEGUN
 
     def _full_wait(self) -> Spans:

@@ -89,7 +89,8 @@ class CoreDocument(
     taken_at: Annotated[str, meaning("The time of the scan, ISO 8601 in UTC.")] = ""
     host: Annotated[str, meaning("The name of the machine.")] = ""
     source: Annotated[
-        str, meaning("preload: with the library; proc: sampled; recording: from a recording.")
+        str,
+        meaning("preload: with the library; proc: sampled; core, recording: of such a file."),
     ] = ""
     duration_s: Annotated[Number, meaning("Seconds that the figures cover; with -d the interval.")]
     session_s: Annotated[

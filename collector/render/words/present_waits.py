@@ -78,6 +78,8 @@ def sentence(index: SnapshotIndex, lock: Lock, waiters: Sequence[Thread]) -> str
     who = f"{len(waiters)} threads wait" if many else f"{index.thread_name(waiters[0].tid)} waits"
     since = _since(index.snapshot, wait.duration_s, wait.is_lower_bound)
     length = f"{', the longest' if many else ''} for {since}" if wait.duration_s else ", just begun"
+    if index.snapshot.is_of_core:
+        length = ""
     if lock.kind is Kind.COND and not (lock.holders or lock.holders_probable):
         who += f" at {_condition(lock)}"
         if before := renewed_waits.earlier_waits_s(index, waiters):

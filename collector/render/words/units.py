@@ -48,8 +48,11 @@ def duration(seconds: float | None, width: int | None = None) -> str:
 def lasting(seconds: float, is_lower_bound: bool, width: int | None = None) -> str:
     """Return how long something has lasted: ``1.23 s``, ``at least 1.23 s``.
 
-    With a width: ``1.23s``, ``>1.23s``; the sign may be one character more than the width.
+    With a width: ``1.23s``, ``>1.23s``; the sign may be one character more than the width. A core
+    does not tell how long: ``an unknown time``, ``?``.
     """
+    if is_lower_bound and not seconds:
+        return "an unknown time" if width is None else "?"
     text = duration(seconds, width)
     if not is_lower_bound:
         return text

@@ -158,13 +158,13 @@ def _certain(snapshot: Snapshot, who: str) -> str:
     oldest = max(certain, key=lambda report: report.since_s)
     if semaphores := semaphores_without_units(snapshot, deadlocks):
         return f"deadlock: {_wait_for_units(snapshot, who, semaphores, oldest)}"
-    return f"deadlock: {_stuck(who, deadlocks, snapshot.ended)}, {_extent(oldest, len(deadlocks))}"
+    return f"deadlock: {_stuck(who, deadlocks, snapshot)}, {_extent(oldest, len(deadlocks))}"
 
 
-def _stuck(who: str, deadlocks: Sequence[Deadlock], ended: bool) -> str:
+def _stuck(who: str, deadlocks: Sequence[Deadlock], snapshot: Snapshot) -> str:
     count, whom = words.who_for_whom(deadlocks)
-    verb = "waited" if ended else "waits" if count == 1 else "wait"
-    then = " when it ended" if ended else ""
+    verb = "waited" if snapshot.is_over else "waits" if count == 1 else "wait"
+    then = " when it ended" if snapshot.ended else ""
     return f"{counted(count, 'thread')} of {who} {verb} for {whom}{then}"
 
 
@@ -173,7 +173,7 @@ def _wait_for_units(
 ) -> str:
     """A thread that took a unit may wait for another one, but any of the units would do."""
     count = sum(len(lock.waiters) for lock in semaphores)
-    verb = "waited" if snapshot.ended else "waits" if count == 1 else "wait"
+    verb = "waited" if snapshot.is_over else "waits" if count == 1 else "wait"
     since = lasting(oldest.since_s, oldest.is_lower_bound)
     index = SnapshotIndex(snapshot)
     names = [name_with_kind(lock.kind, lock.name) for lock in semaphores]

@@ -7,7 +7,6 @@ is unchanged, and one short read shows that. So a sample of a sleeping process i
 from __future__ import annotations
 
 import functools
-import time
 from collections import deque
 from collections.abc import Iterable, Mapping
 
@@ -15,8 +14,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from locktop.collector.linux import procfs, syscalls
+from locktop.collector.linux.saved_thread_files import open_thread_files
 from locktop.collector.linux.syscalls import SystemCall
-from locktop.collector.linux.thread_files import TaskRecord, ThreadFiles
+from locktop.collector.linux.thread_files import TaskRecord
 from locktop.collector.native import lib
 from locktop.collector.sanitize import clean
 
@@ -59,7 +59,7 @@ class Sampler:
         self._pid = pid
         self._same_ids = pid == own_pid
         self._latest: dict[int, Sample] = {}  # by tid in locktop's pid namespace
-        self._files = ThreadFiles(pid, _MAX_FILES)
+        self._files = open_thread_files(pid, _MAX_FILES)
         self.is_counted = False  # whether the kernel counts the runs of threads
         self._number = self._seq = self._life = 0
         self.sampled_at = 0.0  # begin of the last sample: time.monotonic()
@@ -84,7 +84,7 @@ class Sampler:
         """
         self._number += 1
         self.newcomers = set()
-        self.sampled_at = time.monotonic()
+        self.sampled_at = self._files.now_s()
         self._taken_at.append(self.sampled_at)
         before, self._latest = self._latest, {}  # after a failure the next sample is a first one
         kernel_tids = list(before) if count and count == len(before) else self._files.tids()

@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from functools import partial
+from typing import ClassVar
 
 from locktop.collector.analysis.wait_for_graph import WaitForGraph
 from locktop.collector.analysis.wait_requests import build_graph
@@ -24,7 +25,7 @@ from locktop.collector.sources.sampling.sampler import Sample
 from locktop.collector.sources.sampling.session import SamplingSession
 
 #: Seconds between the two samples of a first scan, because one sample alone shows no time.
-_FIRST_S = 0.05
+_FIRST_PAUSE_S = 0.05
 #: Stacks whose memory is read at once, before it is known whether the time suffices for all.
 _STACKS_AT_ONCE = 32
 _STOPPED = "Tt"  # states of a thread that a signal or a debugger has stopped
@@ -36,12 +37,13 @@ _UNKNOWN_BEGINS = (
     "this kernel does not tell since when threads wait: a wait of at least so long is known only"
     " for as long as locktop has watched it (`locktop check` watches for 10 s)"
 )
-_UNKNOWN_FUTEX = "some threads wait in futex calls whose object or holder is not known"
+UNKNOWN_FUTEX = "some threads wait in futex calls whose object or holder is not known"
 
 
 class SamplingScan(Scan):
     """One scan of a process without the library."""
 
+    first_pause_s: ClassVar[float] = _FIRST_PAUSE_S
     budgets = StackBudgets(0.005, 0.002, of_holders=0.002, of_unobserved_waits=0.0)
     budgets_of_full_scan = StackBudgets(2.0, 2.0, of_holders=2.0, of_unobserved_waits=0.0)
 
@@ -72,7 +74,7 @@ class SamplingScan(Scan):
         if not watched.scanned_at:
             began = time.monotonic()
             session.stacks.prepare()
-            time.sleep(max(0.0, began + _FIRST_S - time.monotonic()))
+            time.sleep(max(0.0, began + self.first_pause_s - time.monotonic()))
         session.python.begin(self.read_wait_keys_again)
         session.sample()
         if self.resolve:
@@ -102,7 +104,7 @@ class SamplingScan(Scan):
         notes = [
             f"sampled, not counted: {self._without_library}",
             _NOTE.format(every=1000 * interval_s / max(session.taken, 1)),
-            *([_UNKNOWN_FUTEX] if unknown else ()),
+            *([UNKNOWN_FUTEX] if unknown else ()),
             *([] if session.begins.is_complete else [_UNKNOWN_BEGINS]),
             *discover.notes(watched.target),
             *session.resolver.notes(),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import posixpath
 import time
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from locktop.collector.linux import saved_process
 from locktop.collector.sanitize import clean
 from locktop.collector.symbols.bounded_worker import BoundedWorker, SharedWorker, WorkerError
 
@@ -90,11 +92,18 @@ class PythonReader:
         if self.asking or self.gave_up:
             return
         try:
-            self._worker.send(b" ".join(b"%d" % number for number in (self._pid, *tids)))
+            self._worker.send(self._request(tids))
         except WorkerError:
             self._fail(_ENDED)
             return
         self.asking, self._sent_at = True, time.monotonic()
+
+    def _request(self, tids: Iterable[int]) -> bytes:
+        core = saved_process.get(self._pid)
+        if core is None:
+            return b" ".join(b"%d" % number for number in (self._pid, *tids))
+        path = os.path.abspath(core.path)
+        return json.dumps({"core": path, "exe": core.exe, "tids": list(tids)}).encode()
 
     def answer(self, timeout_s: float = 0.0) -> dict[int, Runs] | None:
         """Return the stacks by tid as soon as they are there, once; None before that."""

@@ -1,9 +1,10 @@
-"""Reads the Python frames of a running CPython process, in a process of its own.
+"""Reads the Python frames of a running CPython process, or of a core, in a process of its own.
 
-A request is a process id in decimal, perhaps with ids of threads after it. The answer is JSON
-(frame_reader.py), with the runs of these threads after the reading. pystack, in C++, follows
-pointers in the memory of a process that goes on meanwhile. If that goes wrong, the worker ends and
-not the user's screen. A worker of root becomes the user of the process, where that is enough.
+A request is a process id in decimal, perhaps with ids of threads after it. A request about a core
+is in JSON. The answer is JSON (frame_reader.py), with the runs of these threads after the reading.
+pystack, in C++, follows pointers in the memory of a process that goes on meanwhile. If that goes
+wrong, the worker ends and not the user's screen. A worker of root becomes the user of the process,
+or the owner of the core, where that is enough.
 """
 
 from __future__ import annotations
@@ -23,11 +24,30 @@ _MAX_MEMORY = 4 << 30
 
 
 def _answer(request: bytes) -> bytes:
-    pid, *tids = map(int, request.split())
     _import()
-    if os.geteuid() == 0 and _is_enough(pid):
-        _become_user_of(pid)
+    if request.startswith(b"{"):
+        return _answer_about_core(**json.loads(request))
+    pid, *tids = map(int, request.split())
+    if os.geteuid() == 0 and _is_enough(f"/proc/{pid}", f"/proc/{pid}/mem"):
+        _become_user_of(f"/proc/{pid}")
     return json.dumps(_read(pid) | {"runs": _runs_of(pid, tids)}).encode()
+
+
+def _answer_about_core(core: str, exe: str, tids: list[int]) -> bytes:
+    if os.geteuid() == 0 and _is_enough(core, core):
+        _become_user_of(core)
+    try:
+        from pystack import engine
+    except ImportError:
+        return json.dumps({"failed": "missing"}).encode()
+    try:
+        off = engine.NativeReportingMode.OFF
+        threads = engine.get_process_threads_for_core(core, exe, native_mode=off)
+        answer = {"threads": _stacks(threads), "runs": dict.fromkeys(tids, 1)}
+    except Exception as error:  # as in _read()
+        failed = "unreadable" if os.path.exists(exe) else "elsewhere"
+        answer = {"failed": failed, "why": str(error)}
+    return json.dumps(answer).encode()
 
 
 def _import() -> None:
@@ -37,22 +57,21 @@ def _import() -> None:
             importlib.import_module(module)
 
 
-def _is_enough(pid: int) -> bool:
-    """Tell whether the process's own user may read its memory. A child tries: there is no way
-    back."""
+def _is_enough(path: str, memory: str) -> bool:
+    """Tell whether the owner of a path may read a file. A child tries: there is no way back."""
     trial = os.fork()
     if trial == 0:
         try:
-            _become_user_of(pid)
-            os.close(os.open(f"/proc/{pid}/mem", os.O_RDONLY))
+            _become_user_of(path)
+            os.close(os.open(memory, os.O_RDONLY))
             os._exit(0)
         finally:
             os._exit(1)
     return os.waitpid(trial, 0)[1] == 0
 
 
-def _become_user_of(pid: int) -> None:
-    about = os.stat(f"/proc/{pid}")
+def _become_user_of(path: str) -> None:
+    about = os.stat(path)
     os.setgroups([])
     os.setresgid(about.st_gid, about.st_gid, about.st_gid)
     os.setresuid(about.st_uid, about.st_uid, about.st_uid)

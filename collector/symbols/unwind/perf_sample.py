@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterable
 from contextlib import ExitStack
 
+from locktop.collector.linux import saved_process
 from locktop.collector.linux.perf_counters import refusal_reason
 from locktop.collector.native import ffi, lib
 from locktop.collector.symbols.unwind.arch import Architecture
@@ -25,6 +26,10 @@ _PERIOD_NS = 100_000
 _RING = max(2 * lib.LT_SAMPLE_STACK, mmap.PAGESIZE)
 #: Threads at once: a user without rights may map so many rings (kernel.perf_event_mlock_kb).
 MAX_SAMPLED = 4
+
+
+#: Bytes: as much of a stack as the kernel copies at most (PERF_SAMPLE_STACK_USER).
+_MAX_SAVED_STACK = 1 << 16
 
 
 class RefusedError(Exception):
@@ -47,12 +52,15 @@ def copies(
     Raises:
         RefusedError: The kernel lets us take no samples.
     """
+    wanted = list(tids)
+    if wanted and saved_process.thread_of(wanted[0]) is not None:
+        return _saved_copies(wanted, architecture)
     registers = sum(
         1 << number for number, dwarf_number in enumerate(architecture.perf) if dwarf_number >= 0
     )
     with ExitStack() as stack:
         samplers: dict[int, _SampleRing] = {}
-        for tid in tids:
+        for tid in wanted:
             fd = open_sampler(tid, registers)
             if fd >= 0:
                 stack.callback(os.close, fd)
@@ -62,6 +70,18 @@ def copies(
                     raise RefusedError(os.strerror(error.errno or errno.EPERM)) from None
                 samplers[fd] = _SampleRing(tid, ring)
         return _take_samples(samplers, registers, architecture, time.monotonic() + patience_s)
+
+
+def _saved_copies(tids: Iterable[int], architecture: Architecture) -> dict[int, StackCopy]:
+    """Return the copies of threads that a core has."""
+    copies_by_tid = {}
+    for tid in tids:
+        thread = saved_process.thread_of(tid)
+        if thread is not None:
+            sp = thread.registers[architecture.sp]
+            stack = saved_process.memory_of_thread(tid, sp, _MAX_SAVED_STACK)
+            copies_by_tid[tid] = StackCopy(dict(thread.registers), stack, sp)
+    return copies_by_tid
 
 
 class _SampleRing:

@@ -9,11 +9,12 @@ import pytest
 from msgspec.structs import replace
 from unit.builders import scenarios
 
+from locktop.collector.errors import LocktopError
 from locktop.collector.model import Mark, NotableKind, Snapshot
 from locktop.collector.recording.history import History
 from locktop.collector.recording.past_events import newest_of_each
 from locktop.collector.sources.base import OngoingWait
-from locktop.tui.feed import PollerFeed
+from locktop.tui.feed import CoreFeed, PollerFeed
 
 _SCANS = 6
 
@@ -96,3 +97,14 @@ def test_a_fault_of_the_memory_ends_no_scan(monkeypatch: pytest.MonkeyPatch) -> 
     assert len(visible) == _SCANS
     assert visible[0].notes == ()
     assert visible[-1].notes[-1] == "the past is kept no more: MemoryError: no room"
+
+
+def test_a_core_is_published_once_and_has_no_level() -> None:
+    published: list[Snapshot] = []
+    snapshot = replace(scenarios.normal(), source="core")
+    feed = CoreFeed(snapshot)
+    feed.start(published.append, 0.5)
+    assert published == [snapshot]
+    assert feed.source is None
+    with pytest.raises(LocktopError, match="this is a core"):
+        feed.set_level("counting")

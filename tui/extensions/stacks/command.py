@@ -31,12 +31,12 @@ Python. A thread whose stack cannot be read has the reason in its place.
 No thread stops: a sleeping thread is read from outside, and the kernel takes a sample of a running
 one. --stop-threads stops a thread for 0.1 to 0.2 ms if its stack cannot be known otherwise.
 
-FILE is a snapshot or a recording. It has the stacks that its scans have read."""
+FILE is a snapshot or a recording, which has the stacks that its scans have read, or a core dump."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    recorded.add_moment(parser, "or a recording, or a saved snapshot")
+    recorded.add_moment(parser, recorded.FILE_OR_CORE)
     options.add_scan_options(parser)
     add_format(parser, STACKS_FORMATS, STACKS_FORMATS.default)
     add_output(parser)

@@ -7,11 +7,12 @@ import re
 import pytest
 from msgspec.structs import replace
 from rich.cells import cell_len
+from textual.geometry import Size
 from unit.builders import scenarios
 
 from locktop.collector.model import BlockReason
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
-from locktop.tui.views.banner import banner
+from locktop.tui.views.banner import banner, top_lines
 from locktop.tui.views.deadlock_details import deadlock_details
 from locktop.tui.views.styled_line import line_text
 
@@ -128,3 +129,13 @@ def test_the_banner_has_thread_lock_and_holder_beside_long_functions(at: str, ta
                 assert ":36" in text
             if width >= 136:
                 assert ":31" in text
+
+
+def test_the_banner_of_a_core_says_so_and_tells_no_time() -> None:
+    about = "core of orders 4711, signal 6, taken at 2026-11-21T10:00:00.000Z"
+    snapshot = replace(scenarios.normal(), source="core", notes=(about,))
+    lines = [line_text(line) for line in top_lines(SnapshotIndex(snapshot), "", Size(120, 40))]
+    assert lines[0].strip() == f"CORE  {about}"
+    deadlocked = replace(scenarios.deadlock(), source="core", notes=(about,))
+    lines = [line_text(line) for line in top_lines(SnapshotIndex(deadlocked), "", Size(120, 40))]
+    assert lines[1].startswith(" !! DEADLOCK: ")

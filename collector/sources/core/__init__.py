@@ -1,0 +1,1 @@
+"""The core source: a process that a core dump has saved."""
