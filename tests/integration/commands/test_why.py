@@ -208,6 +208,8 @@ def test_the_holder_lives_and_only_waits_for_its_parent(start: StartTarget) -> N
 )
 def test_namespaces_of_a_container_are_no_border(name: str) -> None:
     """Processes in pid and network namespaces of their own, asked about from outside."""
+    if name != "threads_behind_a_lock_and_a_full_pipe" and os.geteuid() != 0:
+        pytest.skip("only root sees sockets of another network namespace (docs/why.md)")
     kinds = ("--user", "--map-root-user", "--net", "--pid", "--mount-proc")
     enter = ("unshare", *kinds, "--fork", "--kill-child")
     if subprocess.run([*enter, "true"], capture_output=True).returncode:
