@@ -150,7 +150,7 @@ def test_the_headline_keeps_the_guarded_type_the_wait_and_the_line(
             ["orders_service.py"],
             # Each waiter for a PyMutex sleeps at a semaphore of its own.
             (r"Thread-2 \(submi\S* waits" if has_mutexes(PYTHON) else "4 threads wait")
-            + r" for Lock in submit_order .*; probably held by Thread-1 \(charge.*,"
+            + r" for Lock in submit_order .*; probably held by Thread-1 \(charg.*,"
             r" which has been in recvfrom.*, at ask_payment_provider orders_service\.py:\d+",
         ),
     ],
