@@ -101,7 +101,7 @@ def hanging(hang: Hang, is_prepared: bool, compiler: Compiler) -> Iterator[int]:
         is_prepared: Whether it runs with the library.
         compiler: Builds the program.
     """
-    if hang.before_glibc is not None and _glibc() >= hang.before_glibc:
+    if hang.before_glibc is not None and glibc() >= hang.before_glibc:
         pytest.skip("the program does not hang with this version of glibc")
     with _started(hang, is_prepared, compiler) as target:
         if hang.name != "openmp_after_fork":
@@ -115,7 +115,8 @@ def hanging(hang: Hang, is_prepared: bool, compiler: Compiler) -> Iterator[int]:
             os.kill(child, signal.SIGKILL)
 
 
-def _glibc() -> tuple[int, int]:
+def glibc() -> tuple[int, int]:
+    """Return the version of this machine's C library."""
     name = os.confstr("CS_GNU_LIBC_VERSION") or ""
     major, minor = name.split()[1].split(".")[:2]
     return int(major), int(minor)

@@ -14,6 +14,7 @@ import pytest
 from support import requirements, tool
 from support.across import running
 from support.eventually import until
+from support.pythons import has_mutexes
 from support.rights import NOBODY
 from support.targets import StartTarget, source_of
 
@@ -33,7 +34,8 @@ _SENTENCES = {
     "flock_ab_ba": ("waits for the lock of", "has it and waits for the lock of"),
     "workers_at_a_flock_of_their_parent": ("waits for the end of", "waits for the lock of"),
     "threads_behind_a_lock_and_a_full_pipe": (
-        "5 threads wait for Lock in reader",
+        # Each waiter for a PyMutex sleeps at a semaphore of its own.
+        "waits for Lock in" if has_mutexes(sys.executable) else "5 threads wait for Lock in reader",
         "probably has it and waits for the end of",
         "writes to its full stdout",
     ),
@@ -235,6 +237,8 @@ def test_the_holder_lives_and_only_waits_for_its_parent(start: StartTarget) -> N
 )
 def test_namespaces_of_a_container_are_no_border(name: str) -> None:
     """Processes in pid and network namespaces of their own, asked about from outside."""
+    if name != "threads_behind_a_lock_and_a_full_pipe" and os.geteuid() != 0:
+        pytest.skip("only root sees sockets of another network namespace (docs/why.md)")
     kinds = ("--user", "--map-root-user", "--net", "--pid", "--mount-proc")
     enter = ("unshare", *kinds, "--fork", "--kill-child")
     if subprocess.run([*enter, "true"], capture_output=True).returncode:

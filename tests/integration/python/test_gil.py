@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from support import tool
 from support.eventually import until
+from support.hangs import glibc
 from support.pythons import PYTHON, all_pythons
 from support.targets import PATIENCE_S, Compiler, Target, source_of
 
@@ -24,6 +25,8 @@ from locktop.tui.views.blocking import about_line
 from locktop.tui.views.styled_line import line_text, unfolded
 
 PYTHONS = all_pythons()
+#: Since this version of glibc, sleeping calls do not save the register that libffi's frames need.
+_ENDS_IN_LIBFFI = (2, 43)
 _WORKS_AT = "works python_keeps_the_gil.py:17"
 LINKS = {("loader", "renderer"), ("renderer", "loader")}
 both_ways = pytest.mark.parametrize("prepared", [True, False], ids=["prepared", "unprepared"])
@@ -147,6 +150,8 @@ def test_a_stack_that_comes_late_has_its_python_functions(python: str, prepared:
 def test_the_tree_of_blocked_threads_says_where_the_gil_is_kept(
     python: str, prepared: bool
 ) -> None:
+    if glibc() >= _ENDS_IN_LIBFFI:
+        pytest.skip("the stack of the holder ends in libffi (docs/runtimes.md)")
     command = [python, str(source_of("python_keeps_the_gil")), "keeps"]
     with Target(command, environment(prepared)) as target:
         target.line()

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import queue
 import struct
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 import pytest
+from support.pythons import need_semaphores
 
 from locktop.collector.symbols.python.interpreter_state import InterpreterState, find_state
 from locktop.collector.symbols.python.lock_objects import LockObject, LockObjects
@@ -66,6 +68,7 @@ def test_the_owner_of_an_rlock_is_read(locks: LockObjects) -> None:
 def test_only_an_object_on_the_stack_with_that_word_is_the_lock(
     state: InterpreterState, locks: LockObjects
 ) -> None:
+    need_semaphores(sys.executable)
     lock, others = threading.Lock(), [threading.Lock(), threading.RLock()]
     word = state.word(id(lock) + state.objects.header)
     stack = struct.pack("=5Q", 0, 16, *map(id, others), id(lock))
