@@ -72,7 +72,7 @@ def planted(compiler: Compiler, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 def test_check_tells_the_deadlock_of_a_core_with_its_lines(planted: Planted) -> None:
-    done = tool.run("check", planted.core)
+    done = tool.run("check", str(planted.core))
     _, one, two = planted.tids
     assert done.returncode == 1
     # gdb writes the whole name of the program, the kernel 15 bytes of it.
@@ -84,7 +84,7 @@ def test_check_tells_the_deadlock_of_a_core_with_its_lines(planted: Planted) -> 
 
 
 def test_a_snapshot_of_a_core_is_json_without_times(planted: Planted) -> None:
-    document = json.loads(tool.run("snapshot", planted.core).stdout)
+    document = json.loads(tool.run("snapshot", str(planted.core)).stdout)
     assert document["source"] == "core"
     assert document["process"]["pid"] == planted.pid
     assert [deadlock["certain"] for deadlock in document["deadlocks"]] == [True]
@@ -95,18 +95,18 @@ def test_a_snapshot_of_a_core_is_json_without_times(planted: Planted) -> None:
 
 @pytest.mark.parametrize("form", ["json", "dot", "mermaid", "line"])
 def test_check_has_its_other_forms_for_a_core(form: str, planted: Planted) -> None:
-    done = tool.run("check", planted.core, "--format", form)
+    done = tool.run("check", str(planted.core), "--format", form)
     assert done.returncode == 1
     assert str(planted.tids[1]) in done.stdout
 
 
 def test_stacks_of_a_core_has_all_threads(planted: Planted) -> None:
-    done = tool.run("stacks", planted.core)
+    done = tool.run("stacks", str(planted.core))
     assert all(str(tid) in done.stdout for tid in planted.tids)
 
 
 def test_the_screen_needs_a_terminal_for_a_core_too(planted: Planted) -> None:
-    done = tool.run(planted.core)
+    done = tool.run(str(planted.core))
     assert done.returncode == 2
     assert "the screen needs a terminal" in done.stderr
 
@@ -136,10 +136,10 @@ def test_a_core_of_the_kernel_tells_the_same(compiler: Compiler, tmp_path: Path)
         target.truth()
         _await_deadlock(target)
         core = kernel_core_of(target, tmp_path)
-    done = tool.run("check", core)
+    done = tool.run("check", str(core))
     assert done.returncode == 1
     assert "scripted_threads.c:" in done.stdout
-    assert "signal 6" in tool.run("stacks", core).stdout
+    assert "signal 6" in tool.run("stacks", str(core)).stdout
 
 
 def test_a_deadlock_of_python_has_its_functions(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_a_deadlock_of_python_has_its_functions(tmp_path: Path) -> None:
         target.expect("ready")
         _await_deadlock(target)
         core = core_of(target.pid, tmp_path)
-    done = tool.run("check", core)
+    done = tool.run("check", str(core))
     assert done.returncode == 1
     assert "one -> two -> one" in done.stdout or "two -> one -> two" in done.stdout
     assert "one at <string>:6" in done.stdout
@@ -159,10 +159,10 @@ def test_a_compressed_core_is_unpacked(suffix: str, planted: Planted, tmp_path: 
     packed = tmp_path / f"core.{suffix}"
     small = lzma.compress(data, preset=0) if suffix == "xz" else zstandard.compress(data)
     packed.write_bytes(small)
-    done = tool.run("check", packed, "--format", "line")
+    done = tool.run("check", str(packed), "--format", "line")
     assert done.returncode == 1
     packed.write_bytes(small[: len(small) // 2])
-    done = tool.run("check", packed, "--format", "line")
+    done = tool.run("check", str(packed), "--format", "line")
     assert done.returncode in (1, 2, 3)
     assert len((done.stdout + done.stderr).splitlines()) == 1
 
@@ -176,11 +176,11 @@ def test_a_program_of_another_build_is_named(compiler: Compiler, tmp_path: Path)
         core = core_of(target.pid, tmp_path)
     program.unlink()
     shutil.copy(compiler.program("ring_of_three"), program)
-    done = tool.run("stacks", core)
+    done = tool.run("stacks", str(core))
     assert "replaced is of another build than in the core" in " ".join(done.stdout.split())
-    assert tool.run("check", core, "-q").returncode == 1  # the owners are in the memory
+    assert tool.run("check", str(core), "-q").returncode == 1  # the owners are in the memory
     program.unlink()
-    assert "replaced is not here" in " ".join(tool.run("stacks", core).stdout.split())
+    assert "replaced is not here" in " ".join(tool.run("stacks", str(core)).stdout.split())
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_a_file_that_is_no_core_has_one_line(
     head[offset : offset + len(data)] = data
     path = tmp_path / "core"
     path.write_bytes(head)
-    done = tool.run("check", path)
+    done = tool.run("check", str(path))
     assert done.returncode == 2
     assert done.stdout == ""
     assert len(done.stderr.splitlines()) == 1

@@ -66,7 +66,7 @@ HEALTHY: dict[str, Program] = {
 
 def _core_scan(compiler: Compiler, program: Program, directory: Path) -> tuple[list[int], Snapshot]:
     """Return the threads of a program, and the scan of its core when all its waiters wait."""
-    command = [compiler.program("scripted_threads"), *program.arguments]
+    command: list[str | Path] = [compiler.program("scripted_threads"), *program.arguments]
     with Target(command) as target:
         tids = [int(tid) for tid in target.truth()["tids"]]
         waiters = {tids[number] for number in program.waiters()}

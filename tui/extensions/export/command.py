@@ -103,9 +103,8 @@ def _input(
             yield _recording_input(recording, arguments, lost)
     else:
         from locktop.collector.extensions.export.trace_parts import part_of_snapshot
-        from locktop.collector.render.open_profile import open_snapshot
 
-        snapshot = open_snapshot(arguments.file, options.rules(arguments))
+        snapshot = recorded.scanned(arguments).snapshot
         yield _export_input(snapshot, lambda: iter([part_of_snapshot(snapshot)]), arguments)
 
 
