@@ -58,6 +58,7 @@ from locktop.collector.model.kinds import (
 )
 from locktop.collector.model.lock_figures import figure_columns
 from locktop.collector.model.locks import (
+    GIL,
     WAITS_ALONE,
     Blame,
     LazyBlame,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
 from locktop.collector.model import (
+    GIL,
     ActivityState,
     DeadlockReport,
     Kind,
@@ -15,7 +16,6 @@ from locktop.collector.model import (
     Thread,
     Wait,
 )
-from locktop.collector.model.locks import GIL
 from locktop.collector.render.words import (
     activity,
     deadlock,

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
