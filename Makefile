@@ -282,7 +282,7 @@ PART_recording = $(call INTEGRATION,recording stream)
 PART_python = $(call INTEGRATION,python watch)
 PART_probes = $(call INTEGRATION,probes profiling)
 PART_sampling = $(call INTEGRATION,sampling symbols)
-PART_calls = tests/fuzz $(call INTEGRATION,analysis calls)
+PART_calls = tests/fuzz $(call INTEGRATION,analysis calls core)
 NAMED_PARTS = terminal-from-s commands-from-p terminal-to-r unit safety probes commands-to-o deadlock \
   preload recording python sampling calls
 PART_others = $(foreach part,$(NAMED_PARTS),$(addprefix --ignore=,$(PART_$(part))))
