@@ -32,8 +32,11 @@ def heading(stacks: AllStacks, words: StackWords) -> str:
 def group_lines(stacks: AllStacks, group: StackGroup, words: StackWords) -> Iterator[str]:
     """Yield one group: its threads, what they wait for, and their stack."""
     number = len(group.threads)
-    who = f"thread {words.threads(group)} ({group.name})" if number == 1 else ""
-    yield who + f", {group.state}" if who else f"{number} threads, {group.state}: {group.name}"
+    if number == 1:
+        name = f" ({group.name})" if group.name else ""
+        yield f"thread {words.threads(group)}{name}, {group.state}"
+    else:
+        yield f"{number} threads, {group.state}: {words.name(group)}"
     if number > 1:
         yield f"  {words.threads(group)}"
     yield from (f"  {line}" for line in words.what(group))

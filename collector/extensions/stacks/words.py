@@ -120,13 +120,17 @@ class StackWords:
         frame = innermost_program_frame(group.frames) or innermost_own_frame(group.frames)
         return short_location(frame) if frame is not None else ""
 
+    def name(self, group: StackGroup) -> str:
+        """Return the name of a group; the id of its first thread if the threads have none."""
+        return group.name or str(min(thread.tid for thread in group.threads))
+
     def threads(self, group: StackGroup) -> str:
         """Return all threads of a group: their ids, with names if these differ."""
         names = {thread.name for thread in group.threads}
         ordered = sorted(group.threads, key=lambda thread: thread.tid)
         if len(names) == 1 or "#" in group.name:
             return ", ".join(str(thread.tid) for thread in ordered)
-        return ", ".join(f"{thread.tid} {thread.name}" for thread in ordered)
+        return ", ".join(f"{thread.tid} {thread.name}".rstrip() for thread in ordered)
 
     def _lock_key(self, wait: Wait) -> object:
         lock_class = self._context.class_of.get(wait.lock)

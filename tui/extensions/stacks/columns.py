@@ -27,7 +27,7 @@ def group_columns(words: StackWords) -> tuple[Column[StackGroup], ...]:
     """The columns of the list of groups."""
     return (
         Column("COUNT", 5, lambda group: (exact(len(group.threads)), "text"), fitting=fit_right),
-        Column("THREADS", 10, lambda group: (group.name, "strong"), grow=2, limit=28),
+        Column("THREADS", 10, lambda group: (words.name(group), "strong"), grow=2, limit=28),
         Column("STATE", 10, lambda group: (group.state, _style(group))),
         Column(
             "SINCE", 7, lambda group: (words.since(group), "text"), fitting=fit_right, from_width=60
@@ -42,7 +42,8 @@ def group_details(index: SnapshotIndex, words: StackWords, group: StackGroup) ->
     """The lines about one group: its threads, what they wait for, and their stack."""
     number = len(group.threads)
     count = f"  {exact(number)} threads" if number > 1 else ""
-    yield make_line((f" {group.name}", "strong"), count, "  ", (group.state.value, _style(group)))
+    name = (f" {words.name(group)}", "strong")
+    yield make_line(name, count, "  ", (group.state.value, _style(group)))
     for label, line in zip(("does", *[""] * number), words.what(group), strict=False):
         yield labelled(label, line)
     if group.missing:

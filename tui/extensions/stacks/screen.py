@@ -103,7 +103,8 @@ class StacksScreen(OneListScreen):
 
     def _draw_details(self) -> None:
         group = self._by_number.get(self._list.current or 0)
-        self._details.set_heads("Stack", f"of {group.name}" if group is not None else "")
+        name = f"of {self._words.name(group)}" if group is not None else ""
+        self._details.set_heads("Stack", name)
         lines = group_details(self._index, self._words, group) if group is not None else ()
         self._details.show((id(self._stacks), self._list.current), lines)
 

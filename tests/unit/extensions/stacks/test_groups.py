@@ -47,6 +47,13 @@ def text(of: Snapshot) -> str:
     return STACKS_FORMATS.render("text", groups.find(of), 100).decode()
 
 
+def test_threads_without_names_have_their_ids() -> None:
+    """The kernel writes no names of threads to a core."""
+    nameless = tuple(replace(worker(tid), name="") for tid in (4713, 4712))
+    assert "2 threads, waiting: 4712\n" in text(snapshot(nameless, (BUSY,)))
+    assert "thread 4712, waiting\n" in text(snapshot(nameless[1:], (BUSY,)))
+
+
 def test_threads_with_equal_stacks_are_one_group() -> None:
     stacks = groups.find(
         snapshot((worker(4712), worker(4713, 3.0), worker(4714, stack=2), idle(4715)), (BUSY,))
