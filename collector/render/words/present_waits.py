@@ -8,6 +8,7 @@ from locktop.collector.analysis.deadlock_report import moment_before
 from locktop.collector.model import ActivityState, Kind, Lock, Snapshot, Thread
 from locktop.collector.render.words import (
     activity,
+    brief_holds,
     probable_holder,
     readers,
     renewed_waits,
@@ -147,7 +148,10 @@ def _not_named(index: SnapshotIndex, lock: Lock) -> str:
     """Return what is known of the holders of a lock that names none."""
     if count := readers.phrase(lock):
         return f"held by {count}, {readers.UNKNOWN}"
-    return unit_takers.phrase(index, lock.id) or "its holder is not known"
+    if takers := unit_takers.phrase(index, lock.id):
+        return takers
+    brief = brief_holds.phrase(index, lock)
+    return f"its holder is not known{': ' * bool(brief)}{brief}"
 
 
 def _location(index: SnapshotIndex, named: NamedHolder) -> str:
