@@ -49,7 +49,7 @@ _SCAN_S, _FULL_SCAN_S = 0.01, 1.0
 _MAX_SHARE = 0.02  # of a CPU, for scans of the screen
 #: CPU seconds of the first searches, without a pause after them: a deadlock of two Rust locks takes
 #: 0.07 s, most of it to decode code. With pauses that would be 4 s until the screen names it.
-_UNPAUSED_S = 0.1
+UNPAUSED_S = 0.1
 
 
 class _HoldQuestion(NamedTuple):
@@ -359,7 +359,7 @@ class ProbableHolders:
         self._kept = _Kept()
         self._probable: Mapping[int, tuple[ProbableHolder, ...]] = {}  # of the last search, by lock
         self._counts: dict[int, tuple[int, int, int]] = {}  # of these threads, by tid
-        self._unpaused_s = _UNPAUSED_S  # left
+        self._unpaused_s = UNPAUSED_S  # left
         self._again_at = 0.0  # time.monotonic(); no scan for the screen searches before
 
     def annotate(self, draft: Draft, is_full: bool) -> bool:

@@ -79,7 +79,7 @@ def test_the_first_searches_follow_each_other_without_a_pause(
     need("rustc")
     clock = SimpleNamespace(monotonic=lambda: 1000.0, thread_time=time.thread_time)
     monkeypatch.setattr(searches, "time", clock)
-    monkeypatch.setattr(searches, "_UNPAUSED_S", 10.0, raising=False)  # on any machine
+    monkeypatch.setattr(searches, "UNPAUSED_S", 10.0, raising=False)  # on any machine
     with Target([compiler.program("rust_locks_cross"), "std"], {}) as target:
         waiters = set(target.truth()["tids"])
         with closing(attach(target.pid)) as source:
