@@ -26,6 +26,9 @@ _MAX_LOCKS = 5
 #: Of a wait for a condition.
 _NOBODYS = "nobody holds a condition, so this is no lock that locktop can judge"
 
+#: Of a wait that the first scan met: such a thread may wait again and again.
+_PERHAPS_RENEWED = "(with a time limit, perhaps not the first such wait)"
+
 
 def sentences(snapshot: Snapshot, without: Container[int] = ()) -> Iterator[str]:
     """Yield a sentence for each lock that threads wait for now, the longest waits first.
@@ -85,6 +88,8 @@ def sentence(index: SnapshotIndex, lock: Lock, waiters: Sequence[Thread]) -> str
         who += f" at {_condition(lock)}"
         if before := renewed_waits.earlier_waits_s(index, waiters):
             length += f", after {lasting(before, False)} of such waits with a time limit"
+        elif wait.timed and wait.is_lower_bound:
+            length += f" {_PERHAPS_RENEWED}"
         return f"{who}{length}; {_NOBODYS}{_peer(index, lock)}"
     return f"{who} for {name_with_kind(lock.kind, lock.name)}{length}; {_holder(index, lock)}"
 
