@@ -5,7 +5,7 @@ Their waits are too short for a search of the holder, and the thread of one scan
 
 from __future__ import annotations
 
-from locktop.collector.model import Lock
+from locktop.collector.model import Kind, Lock
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 
 #: Waits that ended: a few may be those of a lock that a thread keeps since.
@@ -24,7 +24,8 @@ def phrase(index: SnapshotIndex, lock: Lock) -> str:
     waits = [
         thread.waiting_for for thread in index.waiters_of(lock.id) if thread.waiting_for is not None
     ]
-    if not waits or not index.snapshot.is_sampled or lock.idle or lock.readers:
+    can_be_kept = lock.kind is not Kind.COND and not lock.idle and not lock.readers
+    if not waits or not can_be_kept or not index.snapshot.is_sampled:
         return ""
     total = lock.contended or 0
     longest_s = max(wait.duration_s for wait in waits)

@@ -65,6 +65,7 @@ def test_a_lock_that_changes_hands_has_no_holder_to_name() -> None:
         ({"readers": 2}, {}),
         ({}, {"holders": (21,)}),
         ({"idle": True}, {}),
+        ({"kind": Kind.COND}, {}),  # nobody keeps a condition
     ],
 )
 def test_other_locks_may_have_a_holder_that_keeps_them(
