@@ -11,6 +11,7 @@ from locktop.collector.model import BlockingRoot, BlockingWaiter, Frame, Held, R
 from locktop.collector.render.words import (
     activity,
     blocking,
+    brief_holds,
     likely_holder,
     probable_holder,
     readers,
@@ -151,7 +152,8 @@ def _unknown_holder(index: SnapshotIndex, root: BlockingRoot) -> str:
     if held := readers.phrase(lock):
         return f"held by {held}"
     if likely is None or named is None:
-        return "its holder is not known"
+        brief = brief_holds.phrase(index, lock) if lock is not None else ""
+        return brief or "its holder is not known"
     name = index.thread_name(likely.tid)
     return f"holder not known{likely_holder.phrase(likely, name, named.why)}"
 

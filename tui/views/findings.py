@@ -18,6 +18,7 @@ from locktop.collector.model import (
 )
 from locktop.collector.render.words import (
     activity,
+    brief_holds,
     deadlock,
     earlier_holder,
     elsewhere,
@@ -233,7 +234,8 @@ def _behind_whom(index: SnapshotIndex, lock: Lock) -> Iterator[Span | str]:
     named, by_readers = index.holder_of(lock), readers.phrase(lock)
     if named is None:
         earlier = earlier_holder.phrase(index, lock)
-        yield f"behind {by_readers}" if by_readers else earlier or "its holder is not known"
+        unknown = earlier or brief_holds.phrase(index, lock) or "its holder is not known"
+        yield f"behind {by_readers}" if by_readers else unknown
         return
     yield f"behind {by_readers}, {named.adverb}" if by_readers else f"{named.adverb}behind "
     yield index.holders(named.tids, lock.id), "holder"

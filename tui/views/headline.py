@@ -199,15 +199,23 @@ def _calm_text(index: SnapshotIndex, width: int) -> str:
     stacks of all threads show that.
     """
     waits = (thread.waiting_for for thread in index.snapshot.threads if thread.alive)
-    on_semaphores = [w.duration_s for w in waits if w is not None and w.kind is Kind.SEM]
+    on_semaphores = [w for w in waits if w is not None and w.kind is Kind.SEM]
     if not on_semaphores:
         text = " No thread waits for a lock that is watched."
         return text + _STACKS if len(text + _STACKS) <= width else text
-    longest = duration(max(on_semaphores))
+    longest_s = max(wait.duration_s for wait in on_semaphores)
+    how_long = f"the longest {duration(longest_s)}", f"up to {duration(longest_s)}"
+    ids = {wait.lock for wait in on_semaphores}
+    rate = sum(index.locks[id_].rates.wait for id_ in ids if id_ in index.locks)
+    if longest_s < rate:  # short sleeps: a post may wake a thread in vain
+        how_long = (
+            f"{'together ' * (len(on_semaphores) > 1)}{duration(rate)} a second",
+            f"{duration(rate)} a second",
+        )
     count = len(on_semaphores)
     wait = f"{count} wait" if count > 1 else "1 waits"
-    full = f" No thread waits for a mutex or rwlock; {wait} on semaphores, the longest {longest}."
-    brief = f" No wait for a mutex or rwlock; {count} on semaphores, up to {longest}."
+    full = f" No thread waits for a mutex or rwlock; {wait} on semaphores, {how_long[0]}."
+    brief = f" No wait for a mutex or rwlock; {count} on semaphores, {how_long[1]}."
     tries = (full + _STACKS, brief + _STACKS, brief)
     return next((text for text in tries if len(text) <= width), brief)
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from locktop.collector.model import CONTENTION_KINDS, Kind, Lock, ThreadActivity
 from locktop.collector.render.words import (
     activity,
+    brief_holds,
     earlier_holder,
     elsewhere,
     probable_holder,
@@ -83,6 +84,9 @@ def _no_holder(index: SnapshotIndex, lock: Lock) -> Iterator[Line]:
         return
     if earlier := earlier_holder.phrase(index, lock):
         yield labelled(holder_label(lock), ("not known; ", "dim"), (earlier, "holder"))
+        return
+    if brief := brief_holds.phrase(index, lock):
+        yield labelled("held by", (f"not known: {brief}", "dim"))
         return
     # Where threads wait, the next holder may have the lock already, not observed yet.
     free = not lock.waiters and index.snapshot.complete

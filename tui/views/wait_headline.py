@@ -16,7 +16,13 @@ from locktop.collector.model import (
     ThreadActivity,
     ThreadState,
 )
-from locktop.collector.render.words import activity, earlier_holder, probable_holder, readers
+from locktop.collector.render.words import (
+    activity,
+    brief_holds,
+    earlier_holder,
+    probable_holder,
+    readers,
+)
 from locktop.collector.render.words.named_holder import Certainty
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.collector.render.words.source_location import shortest_location
@@ -227,8 +233,7 @@ class _WaitWords:
 
     def _full_holder(self) -> Spans:
         if not self._holders:
-            unknown = "; its holder is not known"
-            return self._readers or self._likely or self._earlier or [(unknown, "dim")]
+            return self._unknown_holder("its holder is not known")
         spans: Spans = ["; held by ", self._holder_name]
         if self._held_for:
             spans.append(f" for {self._held_for}")
@@ -239,14 +244,18 @@ class _WaitWords:
 
     def _holder(self, *, has_length: bool, location: int) -> Spans:
         if not self._holders:
-            unknown = "; holder not known"
-            return self._readers or self._likely or self._earlier or [(unknown, "dim")]
+            return self._unknown_holder("holder not known")
         spans: Spans = ["; held by ", self._holder_name]
         if has_length and self._held_for:
             spans.append(f" {self._held_for}")
         if self._site is not None:
             spans += [" at ", (location_end(self._site, location), "where")]
         return spans
+
+    def _unknown_holder(self, words: str) -> Spans:
+        """Return what the scan tells about the holder; ``words`` if it tells nothing."""
+        words = brief_holds.phrase(self._index, self._lock) or words
+        return self._readers or self._likely or self._earlier or [(f"; {words}", "dim")]
 
     @property
     def _readers(self) -> Spans:

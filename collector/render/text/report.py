@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from locktop.collector.analysis import deadlock_report
 from locktop.collector.extension.discovery import extensions
@@ -122,8 +122,8 @@ def _head(context: ReportContext) -> Iterator[str]:
         f" {observed} {units.duration(context.span_s)}"
     )
     yield _counts(context)
-    if snapshot.unobserved_waiters:
-        yield _unobserved_words(context)
+    if waiters := verdict.unknown_waits_alone(snapshot):
+        yield _unobserved_words(context, waiters)
     if snapshot.ended:
         yield "the process has ended; these are its last figures"
 
@@ -147,8 +147,7 @@ def _lost_records(context: ReportContext) -> str:
     return f", {units.counted(lost, 'record')} overwritten (counted all the same)" if lost else ""
 
 
-def _unobserved_words(context: ReportContext) -> str:
-    waiters = context.snapshot.unobserved_waiters
+def _unobserved_words(context: ReportContext, waiters: Sequence[int]) -> str:
     verb = "waits" if len(waiters) == 1 else "wait"
     where = "below" if context.snapshot.unobserved_waits else "the notes"
     return f"{context.threads_named(waiters)} {verb} for something unknown: see {where}"

@@ -8,6 +8,7 @@ from locktop.collector.analysis.deadlock_report import moment_before
 from locktop.collector.model import ActivityState, Kind, Lock, Snapshot, Thread
 from locktop.collector.render.words import (
     activity,
+    brief_holds,
     probable_holder,
     readers,
     renewed_waits,
@@ -24,6 +25,9 @@ from locktop.collector.render.words.units import lasting
 _MAX_LOCKS = 5
 #: Of a wait for a condition.
 _NOBODYS = "nobody holds a condition, so this is no lock that locktop can judge"
+
+#: Of a wait that the first scan met: such a thread may wait again and again.
+_PERHAPS_RENEWED = "(with a time limit, perhaps not the first such wait)"
 
 
 def sentences(snapshot: Snapshot, without: Container[int] = ()) -> Iterator[str]:
@@ -84,6 +88,8 @@ def sentence(index: SnapshotIndex, lock: Lock, waiters: Sequence[Thread]) -> str
         who += f" at {_condition(lock)}"
         if before := renewed_waits.earlier_waits_s(index, waiters):
             length += f", after {lasting(before, False)} of such waits with a time limit"
+        elif wait.timed and wait.is_lower_bound:
+            length += f" {_PERHAPS_RENEWED}"
         return f"{who}{length}; {_NOBODYS}{_peer(index, lock)}"
     return f"{who} for {name_with_kind(lock.kind, lock.name)}{length}; {_holder(index, lock)}"
 
@@ -147,7 +153,10 @@ def _not_named(index: SnapshotIndex, lock: Lock) -> str:
     """Return what is known of the holders of a lock that names none."""
     if count := readers.phrase(lock):
         return f"held by {count}, {readers.UNKNOWN}"
-    return unit_takers.phrase(index, lock.id) or "its holder is not known"
+    if takers := unit_takers.phrase(index, lock.id):
+        return takers
+    brief = brief_holds.phrase(index, lock)
+    return f"its holder is not known{': ' * bool(brief)}{brief}"
 
 
 def _location(index: SnapshotIndex, named: NamedHolder) -> str:

@@ -9,7 +9,7 @@ from locktop.collector.render.words.snapshot_index import SnapshotIndex
 
 #: Seconds of waits a second from which on a thread hardly did anything else.
 _MIN_RATE = 0.9
-#: The waits before must be so many times as long as the present one.
+#: The waits before must be so many times as long as the longest present one.
 _MIN_TIMES = 2.0
 
 
@@ -23,7 +23,10 @@ def earlier_waits_s(index: SnapshotIndex, waiters: Sequence[Thread]) -> float:
         index: the snapshot.
         waiters: threads that wait.
     """
-    return max((_thread_waits_s(index, thread) for thread in waiters), default=0.0)
+    waits = [thread.waiting_for for thread in waiters if thread.waiting_for is not None]
+    longest_s = max((wait.duration_s for wait in waits), default=0.0)
+    waited_s = max((_thread_waits_s(index, thread) for thread in waiters), default=0.0)
+    return waited_s if waited_s >= _MIN_TIMES * longest_s else 0.0
 
 
 def _thread_waits_s(index: SnapshotIndex, thread: Thread) -> float:
@@ -32,5 +35,4 @@ def _thread_waits_s(index: SnapshotIndex, thread: Thread) -> float:
     if wait is None or lock is None or wait.kind is not Kind.COND or not wait.timed:
         return 0.0
     is_alone = lock.waiters == (thread.tid,) and (lock.rates.wait or 0.0) >= _MIN_RATE
-    waited_s = lock.counted_wait_s
-    return waited_s if is_alone and waited_s >= _MIN_TIMES * wait.duration_s else 0.0
+    return lock.counted_wait_s if is_alone else 0.0

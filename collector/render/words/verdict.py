@@ -225,6 +225,16 @@ def _answer(snapshot: Snapshot) -> str:
     return "no deadlock found"
 
 
+def unknown_waits_alone(snapshot: Snapshot) -> tuple[int, ...]:
+    """Return the threads in unobserved waits that do not count as waits for a lock, by tid."""
+    counted_tids = {
+        thread.tid
+        for thread in snapshot.threads
+        if thread.waiting_for is not None and thread.state is ThreadState.WAITING
+    }
+    return tuple(tid for tid in snapshot.unobserved_waiters if tid not in counted_tids)
+
+
 def _threads(snapshot: Snapshot) -> str:
     alive = sum(thread.alive for thread in snapshot.threads)
     waiting = sum(
@@ -241,7 +251,7 @@ def _threads(snapshot: Snapshot) -> str:
     hidden = len(unheld) - probable - at_conditions
     of_others = {thread.tid for thread in snapshot.threads_elsewhere}
     held = sum(not of_others.isdisjoint(wait.holders) for wait in waits)
-    unobserved_waits = len(snapshot.unobserved_waiters)
+    unobserved_waits = len(unknown_waits_alone(snapshot))
     patterns = (pattern for pattern in snapshot.patterns if pattern.name is PatternName.NO_SIGNAL)
     unsignalled = sum(len(pattern.tids) for pattern in patterns)
     amid = len(amid_work.waiters(snapshot))

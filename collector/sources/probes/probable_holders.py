@@ -47,6 +47,9 @@ _MAX_NEW = 128  # stacks that are read at once
 #: CPU seconds to follow threads: of a scan for the screen, and of one that waits for all names.
 _SCAN_S, _FULL_SCAN_S = 0.01, 1.0
 _MAX_SHARE = 0.02  # of a CPU, for scans of the screen
+#: CPU seconds of the first searches, without a pause after them: a deadlock of two Rust locks takes
+#: 0.07 s, most of it to decode code. With pauses that would be 4 s until the screen names it.
+UNPAUSED_S = 0.1
 
 
 class _HoldQuestion(NamedTuple):
@@ -356,6 +359,7 @@ class ProbableHolders:
         self._kept = _Kept()
         self._probable: Mapping[int, tuple[ProbableHolder, ...]] = {}  # of the last search, by lock
         self._counts: dict[int, tuple[int, int, int]] = {}  # of these threads, by tid
+        self._unpaused_s = UNPAUSED_S  # left
         self._again_at = 0.0  # time.monotonic(); no scan for the screen searches before
 
     def annotate(self, draft: Draft, is_full: bool) -> bool:
@@ -387,15 +391,20 @@ class ProbableHolders:
         except OSError:
             return False  # the process has ended, or may not be read
         self._probable = probable
-        self._again_at = max(
-            self._again_at, time.monotonic() + (time.thread_time() - began) / _MAX_SHARE
-        )
+        self._pause(time.thread_time() - began)
         if probable:
             draft.locks = tuple([
                 replace(lock, holders_probable=probable[lock.id]) if lock.id in probable else lock
                 for lock in draft.locks
             ])  # fmt: skip
         return any(wanted[lock].seems_idle for lock in probable)
+
+    def _pause(self, used_s: float) -> None:
+        """Put off the next search of the screen after one of ``used_s`` CPU seconds."""
+        unpaused_s = min(used_s, self._unpaused_s)
+        self._unpaused_s -= unpaused_s
+        pause_s = (used_s - unpaused_s) / _MAX_SHARE
+        self._again_at = max(self._again_at, time.monotonic() + pause_s)
 
     def _lasting(self, wanted: Mapping[int, _WantedLock]) -> dict[int, tuple[ProbableHolder, ...]]:
         """Return the probable holders of the last search that sleep on."""

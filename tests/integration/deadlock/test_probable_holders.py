@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from contextlib import closing
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,7 +14,10 @@ from support import tool
 from support.eventually import until
 from support.targets import PATIENCE_S, Compiler, Target
 
+from locktop.collector.model import Snapshot
+from locktop.collector.sources.attach import attach
 from locktop.collector.sources.launch import preload_environment
+from locktop.collector.sources.probes import probable_holders as searches
 
 Need = Callable[..., object]
 
@@ -65,6 +70,25 @@ def test_a_deadlock_of_rust_mutexes_is_possible(
         text = " ".join(page.stdout.split())
         assert "which goes on to release it in rust_locks_cross::crosses_std" in text
         assert tool.run("check", "--certain-only", "-p", target.pid).returncode == 0
+
+
+def test_the_first_searches_follow_each_other_without_a_pause(
+    compiler: Compiler, need: Need, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A user sees the holders at once. Here no time passes, so a pause would never end."""
+    need("rustc")
+    clock = SimpleNamespace(monotonic=lambda: 1000.0, thread_time=time.thread_time)
+    monkeypatch.setattr(searches, "time", clock)
+    monkeypatch.setattr(searches, "UNPAUSED_S", 10.0, raising=False)  # on any machine
+    with Target([compiler.program("rust_locks_cross"), "std"], {}) as target:
+        waiters = set(target.truth()["tids"])
+        with closing(attach(target.pid)) as source:
+            until(lambda: named_in(source.scan()) == waiters, "the holders of both locks")
+
+
+def named_in(snapshot: Snapshot) -> set[int]:
+    """Return the threads that probably hold locks, by tid."""
+    return {holder.tid for lock in snapshot.locks for holder in lock.holders_probable}
 
 
 @both_ways

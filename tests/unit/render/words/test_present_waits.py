@@ -5,7 +5,13 @@ from __future__ import annotations
 from msgspec.structs import replace
 from unit.builders import records, scenarios
 
-from locktop.collector.model import ActivityState, Kind, Snapshot, ThreadActivity, ThreadState
+from locktop.collector.model import (
+    ActivityState,
+    Kind,
+    Snapshot,
+    ThreadActivity,
+    ThreadState,
+)
 from locktop.collector.render.words import present_waits, verdict
 
 
@@ -33,6 +39,24 @@ def test_a_lock_is_left_out_where_the_caller_lists_it() -> None:
     table = next(lock.id for lock in scenarios.normal().locks if lock.name == "g_table_lock")
     left = list(present_waits.sentences(scenarios.normal(), {table}))
     assert left == [sentence for sentence in every if "for rwlock g_table_lock" not in sentence]
+
+
+def test_a_timed_wait_at_a_condition_may_not_be_the_first() -> None:
+    """A session of MariaDB waits for its lock in waits of one second."""
+    wait = records.wait(1, Kind.COND, 0.95, timed=True, is_lower_bound=True)
+    wait = replace(wait, idle=False)
+
+    def said(**more: object) -> str:
+        thread = records.thread(
+            10, "session", ThreadState.WAITING, waiting_for=replace(wait, **more)
+        )
+        cond = records.lock(1, "MDL", Kind.COND, waiters=(10,))
+        return next(present_waits.sentences(records.snapshot((thread,), (cond,))))
+
+    words = " (with a time limit, perhaps not the first such wait); nobody holds a condition"
+    assert f"condition MDL for at least 950 ms{words}" in said()
+    for more in ({"timed": False}, {"is_lower_bound": False}):
+        assert "perhaps" not in said(**more)
 
 
 def test_five_locks_have_a_sentence() -> None:
@@ -65,15 +89,22 @@ def test_a_holder_that_ended_never_released() -> None:
     assert first.endswith(", and ended without releasing it")
 
 
-def sessions_at_conditions(rate: float) -> Snapshot:
-    """Return three sessions, each at a condition of its own, after a minute of such waits."""
+def sessions_at_conditions(rate: float, waited_s: float = 60.0) -> Snapshot:
+    """Return three sessions, each at a condition of its own, after such waits of ``waited_s``."""
     threads, locks = [], []
     for n in (1, 2, 3):
         wait = replace(records.wait(n, Kind.COND, n / 10), timed=True, idle=False)
         threads.append(records.thread(10 + n, f"s{n}", ThreadState.WAITING, waiting_for=wait))
         lock = records.lock(n, "cond in MDL_wait::timed_wait", Kind.COND, waiters=(10 + n,))
-        locks.append(replace(lock, wait_s=60.0, rates=replace(lock.rates, wait=rate)))
+        locks.append(replace(lock, wait_s=waited_s, rates=replace(lock.rates, wait=rate)))
     return records.snapshot(threads, locks)
+
+
+def test_the_earlier_waits_are_longer_than_any_present_one() -> None:
+    """The check said "the longest for at least 884 ms, after 884 ms of such waits"."""
+    (said,) = present_waits.sentences(sessions_at_conditions(rate=1.0, waited_s=0.3))
+    assert "the longest for 300 ms" in said
+    assert "of such waits" not in said
 
 
 def test_conditions_of_one_name_share_a_sentence() -> None:

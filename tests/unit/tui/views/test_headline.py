@@ -160,6 +160,24 @@ def test_the_headline_names_semaphore_waits_if_no_thread_waits_for_a_lock() -> N
     )
 
 
+def test_the_headline_adds_up_short_sleeps_at_a_semaphore() -> None:
+    """A thread that a post woke in vain sleeps anew, so its last sleep says little."""
+    waits = [
+        records.thread(
+            5000 + i, f"t{i}", ThreadState.IDLE, waiting_for=records.wait(1, Kind.SEM, 0.001)
+        )
+        for i in range(5)
+    ]
+    slots = records.lock(1, "g_slots", Kind.SEM, rates=LockRates(wait=5.0))
+    index = SnapshotIndex(records.snapshot(tuple(waits), (slots,)))
+    assert line_text(headline(index, 120)) == (
+        " No thread waits for a mutex or rwlock; 5 wait on semaphores, together 5.00s a second."
+        " a: all stacks"
+    )
+    brief = " No wait for a mutex or rwlock; 5 on semaphores, 5.00s a second."
+    assert line_text(headline(index, 80)) == f"{brief} a: all stacks"
+
+
 def test_a_wide_headline_has_the_activity_of_the_holder() -> None:
     index = SnapshotIndex(scenarios.normal())
     wide = line_text(headline(index, 200))
