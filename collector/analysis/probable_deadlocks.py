@@ -41,10 +41,11 @@ def find(snapshot: Contents) -> tuple[Deadlock, ...]:
     locks = {lock.id: lock for lock in snapshot.locks if lock.holders_probable}
     if not locks:
         return ()
+    min_s = 0.0 if snapshot.source == "core" else _MIN_S  # a core has no times, and does not move
     waits = {
         thread.tid: wait
         for thread in snapshot.threads
-        if thread.alive and (wait := thread.waiting_for) is not None and _lasts(wait)
+        if thread.alive and (wait := thread.waiting_for) is not None and _lasts(wait, min_s)
     }
     sites = {
         (thread.tid, held.lock): held.site for thread in snapshot.threads for held in thread.holds
@@ -59,8 +60,8 @@ def find(snapshot: Contents) -> tuple[Deadlock, ...]:
     return tuple(sorted(deadlocks, key=lambda deadlock: -deadlock.since_s))
 
 
-def _lasts(wait: Wait) -> bool:
-    return not wait.timed and not wait.idle and wait.duration_s >= _MIN_S
+def _lasts(wait: Wait, min_s: float) -> bool:
+    return not wait.timed and not wait.idle and wait.duration_s >= min_s
 
 
 def _cycle(

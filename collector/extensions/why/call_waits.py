@@ -147,14 +147,14 @@ class CallWaits:
     def _other(self, thread: HostThread, name: str) -> Awaited:
         if name in _SLEEPS:
             return Awaited("sleeps", other_end=TIME_LIMIT)
-        if name in _OPENS and procfs.thread_wchan(thread.pid, thread.tid) == _FOR_OTHER_END:
+        if name in _OPENS and self._host.sleeps_in(thread) == _FOR_OTHER_END:
             return Awaited("opens a FIFO", other_end="a process that opens its other end")
         if name in _FOR_SIGNALS:
             return Awaited("waits for a signal", other_end="a signal")
         if name in _SYSTEM_V:
             return self._on_system_v(thread, name)
         if thread.state == "D":
-            function = procfs.thread_wchan(thread.pid, thread.tid)
+            function = self._host.sleeps_in(thread)
             inside = f" ({function})" if function.strip("0") else ""
             does = f"is in {name or 'the kernel'}, for a device{inside}"
             return Awaited(does, other_end="the device")

@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from locktop.collector.extensions.why.host import Host
+from locktop.collector.extensions.why.model import UNTOLD
 from locktop.collector.linux import mounts, open_files, procfs
 from locktop.collector.linux.internet_sockets import InternetSocket
 from locktop.collector.linux.unix_sockets import UnixSocket
@@ -60,6 +61,8 @@ class FileEnds:
             fd: its descriptor.
             writes: whether the thread waits to write, or to read; None: for either.
         """
+        if not self._host.has_files:
+            return FileEnd(_descriptor_name(fd, ""), other_end=UNTOLD)
         target = self._host.target(pid, fd)
         if target.startswith(_PIPE):
             return self._pipe(pid, fd, target, writes)
@@ -104,6 +107,8 @@ class FileEnds:
 
     def queue(self, pid: int, fd: int, writes: bool) -> FileEnd:
         """Return the other end of a POSIX message queue (mq_overview(7))."""
+        if not self._host.has_files:
+            return FileEnd(f"queue {fd}", other_end=UNTOLD)
         target = self._host.target(pid, fd)
         inode = _inode(pid, fd)
         others = [

@@ -27,10 +27,17 @@ _SCRIPTS = (".py", ".pl", ".rb", ".sh", ".js")
 
 
 class Host:
-    """The machine by the kernel's files. Each part is read when it is first wanted."""
+    """The machine by the kernel's files. Each part is read when it is first wanted.
 
-    def __init__(self) -> None:
-        self.processes = _processes()
+    Attributes:
+        has_files: Whether anything is known of descriptors. A core tells nothing.
+    """
+
+    has_files = True
+
+    def __init__(self, processes: Mapping[int, HostProcess] | None = None) -> None:
+        """``processes``: all that count, by pid; None: those that live now."""
+        self.processes = processes if processes is not None else _processes()
         self._threads: dict[int, tuple[HostThread, ...]] = {}
         self._names: dict[int, str] = {}
         self.hidden: set[int] = set()  # processes whose calls were refused
@@ -133,6 +140,10 @@ class Host:
         except (OSError, ValueError):
             runs = -1
         return HostThread(tid, pid, stat.comm, stat.state, call, is_hidden, runs)
+
+    def sleeps_in(self, thread: HostThread) -> str:
+        """Return the kernel's function in which a thread sleeps; "0" if that is not known."""
+        return procfs.thread_wchan(thread.pid, thread.tid)
 
     def child_with_id(self, pid: int, number: int) -> int:
         """Return the pid of a child by its id in the pid namespace of its parent; 0 for none.

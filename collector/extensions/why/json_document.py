@@ -20,6 +20,7 @@ def document(answer: WhyAnswer) -> dict[str, Any]:
         "version": VERSION,
         "scan_s": round(answer.scan_s, 6),
         "hidden": list(answer.hidden),
+        "notes": list(map(clean, answer.notes)),
         "chains": [_chain(chain, words) for chain in answer.chains],
     }
 

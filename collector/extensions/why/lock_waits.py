@@ -48,6 +48,17 @@ def scan(pid: int) -> ProcessScan:
             later = scanned_stacks.read_later(snapshot)
     except LocktopError:
         return ProcessScan()
+    return read(pid, snapshot, later)
+
+
+def read(pid: int, snapshot: Snapshot, later: dict[int, tuple[Frame, ...]]) -> ProcessScan:
+    """Return the waits for locks in a scan with names, and where the threads are.
+
+    Args:
+        pid: the process.
+        snapshot: the scan.
+        later: by tid, stacks that were read after the scan.
+    """
     return _ScanReader(pid, snapshot, later).read()
 
 

@@ -10,6 +10,8 @@ from msgspec import Struct
 from locktop.collector.linux.syscalls import SystemCall
 from locktop.collector.model import Frame
 
+#: The words for whoever could end a wait at a descriptor of a core.
+UNTOLD = "whoever a core does not tell"
 #: The role of a thread that certainly has a lock.
 HOLDER = "holder"
 #: The role of the threads of a process for one that waits at a word of its memory.
@@ -107,6 +109,14 @@ class Chain(Struct, frozen=True):
     doubts: tuple[str, ...] = ()  # what is missing for certainty
 
 
+class StuckSets(Struct, frozen=True):
+    """The threads that nobody can wake, by tid."""
+
+    possible: frozenset[int]  # if all waits are as they seem
+    certain: frozenset[int]
+    doubts: Mapping[int, str] = {}  # those that the waits themselves do not have, by tid
+
+
 class WaitGroup(Struct, frozen=True):
     """The threads of a process that wait for the same."""
 
@@ -125,3 +135,6 @@ class WhyAnswer(Struct, frozen=True):
     waits: tuple[WaitGroup, ...] = ()  # of all processes that the chains may reach
     hidden: tuple[int, ...] = ()  # processes whose files or calls this user may not see
     scan_s: float = 0.0  # seconds that the looks took
+    #: Sentences about what limits the answer, as files that a core lacks.
+    notes: tuple[str, ...] = ()
+    is_complete: bool = True  # False: a core was cut, and may hide a deadlock

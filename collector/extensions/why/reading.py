@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from locktop.collector.extensions.why import lock_waits, wait_chains
 from locktop.collector.extensions.why.lock_waits import ProcessScan
 from locktop.collector.extensions.why.model import DEADLOCKED, Chain, ChainStep, WhyAnswer
-from locktop.collector.extensions.why.stuck_threads import StuckSets
+from locktop.collector.extensions.why.stuck_threads import stuck_threads
 from locktop.collector.extensions.why.wait_scan import WaitScan
 from locktop.collector.linux import futex, procfs, syscalls
 from locktop.collector.linux.sleep_clock import SleepClock
@@ -47,7 +47,7 @@ def why_stuck() -> WhyAnswer:
     everybody = [pid for pid in procfs.pids() if pid != os.getpid()]
     first = WaitScan(everybody, {})
     time.sleep(_BETWEEN_S)
-    stuck = StuckSets(first, WaitScan(everybody, {})).possible
+    stuck = stuck_threads(first, WaitScan(everybody, {})).possible
     at_locks = _lock_contenders(first)
     pids = [
         pid
@@ -121,7 +121,7 @@ def _answer(pids: Sequence[int], calls: WaitScan, begin: float) -> WhyAnswer:
         scans |= {pid: lock_waits.scan(pid) for pid in new}
         first = WaitScan(pids, scans)
     time.sleep(_BETWEEN_S)
-    stuck = StuckSets(first, WaitScan(pids, scans))
+    stuck = stuck_threads(first, WaitScan(pids, scans))
     chains = [wait_chains.chain(pid, first, stuck) for pid in pids]
     scans |= _missing_scans(chains, scans)
     details = _StepDetails(scans)

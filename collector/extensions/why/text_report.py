@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from locktop.collector.extensions.why.model import Chain, WhyAnswer, WhyVerdict
 from locktop.collector.extensions.why.words import WhyWords
 from locktop.collector.render.words.wrap import wrapped
@@ -31,6 +33,9 @@ def _lines(answer: WhyAnswer) -> Iterator[str]:
             yield from _tree(chain, words)
         for doubt in chain.doubts if chain.verdict is WhyVerdict.POSSIBLE else ():
             yield f"not certain: {doubt}"
+    for note in answer.notes:
+        yield ""
+        yield f"note: {note}"
     if not answer.chains:
         yield f"no deadlock found: {answer.scanned} processes were looked at"
     if set(answer.hidden) - {_INIT} and not _is_certain(answer):
@@ -42,10 +47,13 @@ def _lines(answer: WhyAnswer) -> Iterator[str]:
 def _tree(chain: Chain, words: WhyWords) -> Iterator[str]:
     before = None
     for depth, step in enumerate(chain.steps):
-        who = words.subject(step, 0) if before is None else words.relation(before, step)
+        if before is None:
+            who, does = words.subject(step), words.does(step)
+        else:
+            who, does = words.relation(before, step), words.does(replace(step, threads_alike=1))
         parts = (words.since(step), words.location(step))
         details = "".join(f", {part}" for part in parts if part)
-        yield f"{'  ' * depth}{who}: {words.does(step)}{details}"
+        yield f"{'  ' * depth}{who}: {does}{details}"
         before = step
     if chain.back_to >= 0:
         depth, target = len(chain.steps), chain.steps[chain.back_to]

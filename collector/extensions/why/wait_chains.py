@@ -11,9 +11,9 @@ from locktop.collector.extensions.why.model import (
     Chain,
     ChainStep,
     HostThread,
+    StuckSets,
     WhyVerdict,
 )
-from locktop.collector.extensions.why.stuck_threads import StuckSets
 from locktop.collector.extensions.why.wait_scan import WaitScan
 
 

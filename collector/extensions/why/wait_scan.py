@@ -27,9 +27,18 @@ _MAX_PROCESSES = 4096
 class WaitScan:
     """The waits of the threads that a search from some processes reaches, at one moment."""
 
-    def __init__(self, pids: Iterable[int], scans: Mapping[int, ProcessScan]) -> None:
-        """``scans``: what scans of some of the processes add, by pid."""
-        self.host = Host()
+    def __init__(
+        self,
+        pids: Iterable[int],
+        scans: Mapping[int, ProcessScan],
+        host: Host | None = None,
+    ) -> None:
+        """Args:
+        pids: where the search begins.
+        scans: what scans of some of the processes add, by pid.
+        host: with these processes; None: the machine as it is now.
+        """
+        self.host = host or Host()
         self.threads: dict[int, HostThread] = {}
         self.awaited: dict[int, Awaited] = {}
         self.reached: list[int] = []  # processes, the nearest first

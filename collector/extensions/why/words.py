@@ -10,6 +10,7 @@ from locktop.collector.extensions.why.call_waits import TIME_LIMIT
 from locktop.collector.extensions.why.file_ends import OTHER_END, SERVER
 from locktop.collector.extensions.why.model import (
     ANY_THREAD,
+    UNTOLD,
     Awaited,
     Chain,
     ChainStep,
@@ -183,6 +184,8 @@ class WhyWords:
             return "who could end that is not known"
         if other == TIME_LIMIT:
             return "it goes on by itself"
+        if other == UNTOLD:
+            return "a core does not say what that is"
         return f"{clean(other)} may end that"
 
 

@@ -96,6 +96,11 @@ class CoreSource:
         self._session = SamplingSession(self._watched, rules, stop_threads=False)
         self._snapshot: Snapshot | None = None
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Sentences about what the core lacks, and which files here do not fit it."""
+        return tuple(self._process.warnings)
+
     def close(self) -> None:
         """Release the core."""
         self._session.close()

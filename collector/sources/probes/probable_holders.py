@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from locktop.collector.linux import futex, process_memory
+from locktop.collector.linux import futex, process_memory, saved_process
 from locktop.collector.linux.threads import KernelThreads, ThreadMoment
 from locktop.collector.model import Draft, HolderEvidence, Kind, Lock, ProbableHolder, Thread
 from locktop.collector.model.kinds import HOLDER_SOUGHT_KINDS
@@ -372,7 +372,7 @@ class ProbableHolders:
         Returns:
             Whether a wait that seemed idle is for a lock.
         """
-        wanted = _wanted_locks(draft)
+        wanted = _wanted_locks(draft, 0.0 if saved_process.get(self._pid) else _MIN_WAIT_S)
         unwinder = self._stacks.unwinder() if wanted else None
         if unwinder is None:
             self._kept = _Kept()
@@ -429,8 +429,11 @@ def _references(stack: bytes, words: Collection[int]) -> tuple[tuple[int, int], 
     )
 
 
-def _wanted_locks(draft: Draft) -> dict[int, _WantedLock]:
-    """Return by id the locks that threads wait for, and that name no holder."""
+def _wanted_locks(draft: Draft, min_wait_s: float) -> dict[int, _WantedLock]:
+    """Return by id the locks that threads wait for, and that name no holder.
+
+    ``min_wait_s``: of the longest wait; a core has no times.
+    """
     locks = {lock.id: lock for lock in draft.locks}
     longest: dict[int, tuple[bool, float]] = {}  # whether the wait seems no idle one, and how long
     for thread in draft.threads:
@@ -442,7 +445,7 @@ def _wanted_locks(draft: Draft) -> dict[int, _WantedLock]:
             continue
         if wait.idle and (lock.kind is Kind.COND or not lock_words.may_be_lock(lock.type)):
             continue
-        if wait.duration_s >= _MIN_WAIT_S and _is_own(thread):
+        if wait.duration_s >= min_wait_s and _is_own(thread):
             seen = not wait.idle, wait.duration_s
             longest[lock.id] = max(seen, longest.get(lock.id, (False, 0.0)))
     chosen = sorted(longest, key=lambda id_: longest[id_], reverse=True)[:_MAX_LOCKS]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from typing import TYPE_CHECKING
 
 from locktop.collector.errors import LocktopError
@@ -31,6 +32,8 @@ A deadlock is certain if two scans show that only threads of the chain could end
 of them sleep. It is possible if something is missing for that, which the answer names: a signal
 handler that may act, a lock without a known holder, or files of other users.
 
+Of a core dump the chain ends where it leaves the process, and the verdict is that of `check`.
+
 exit status: 0 no deadlock found; 1 a deadlock is certain; 2 no answer; 3 a deadlock is possible."""
 
 
@@ -39,9 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "pids",
         nargs="*",
-        type=options.pid,
+        type=_pid_or_core,
         metavar="PID",
-        help="a process: its id, or its name if no other process has it",
+        help="a process: its id, or its name if no other process has it; or a core dump",
     )
     parser.add_argument(
         "--stuck",
@@ -52,10 +55,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_output(parser)
 
 
+def _pid_or_core(text: str) -> int | str:
+    """A process, as options.pid() has it, or the path of a file that is a core or should be one."""
+    try:
+        return options.pid(text)
+    except argparse.ArgumentTypeError:
+        if os.path.isfile(text):
+            return text
+        raise
+
+
 def execute(arguments: argparse.Namespace) -> int:
     """Write the answer, and return the exit status."""
     if bool(arguments.pids) is arguments.stuck:
         raise LocktopError("give one or more processes, or --stuck for all of them")
+    if len(arguments.pids) > 1 and not all(isinstance(each, int) for each in arguments.pids):
+        raise LocktopError("give one core alone, or processes")
     path = destination(arguments)
     form = WHY_FORMATS[arguments.format]
     answer = _answer(arguments)
@@ -64,16 +79,20 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def exit_status(answer: WhyAnswer) -> int:
-    """Return 1 if a deadlock is certain, 3 if one is possible, else 0."""
+    """Return 1 if a deadlock is certain, 3 if one is possible or a core was cut, else 0."""
     from locktop.collector.extensions.why.model import WhyVerdict
 
     verdicts = {chain.verdict for chain in answer.chains}
     if WhyVerdict.DEADLOCK in verdicts:
         return 1
-    return 3 if WhyVerdict.POSSIBLE in verdicts else 0
+    return 3 if WhyVerdict.POSSIBLE in verdicts or not answer.is_complete else 0
 
 
 def _answer(arguments: argparse.Namespace) -> WhyAnswer:
+    if arguments.pids and not isinstance(arguments.pids[0], int):
+        from locktop.collector.extensions.why import core_waits
+
+        return core_waits.why(arguments.pids[0])
     from locktop.collector.extensions.why import reading
 
     if arguments.stuck:
