@@ -7,12 +7,13 @@ from typing import NamedTuple
 
 from locktop.collector.model import Frame, Kind
 from locktop.collector.model.frames import PYTHON, innermost_own_frame
-from locktop.collector.model.kinds import PYTHON_LOCK
+from locktop.collector.model.kinds import OBJECT_LOCK, PYTHON_LOCK
 from locktop.collector.model.locks import LOADER_LOCK
 from locktop.collector.symbols import lock_makers
 from locktop.collector.symbols.python.interpreter import (
     makes_lock_for_a_wait,
     waits_for_lock,
+    waits_for_object,
 )
 from locktop.collector.symbols.resolver import Resolver
 
@@ -117,7 +118,8 @@ class LockNames:
             return None
         is_of_one_wait = makes_lock_for_a_wait(frame) or _is_made_for_a_wait(waiter)
         is_lasting = self._generations or not is_of_one_wait
-        return _Location(owner, f"{PYTHON_LOCK} {relation}", is_final, is_lasting)
+        word = OBJECT_LOCK if waits_for_object(stacks.most_wait()) else PYTHON_LOCK
+        return _Location(owner, f"{word} {relation}", is_final, is_lasting)
 
     def _location_name(self, lock: LockIdentity, location: _Location) -> _LockName:
         frame, is_final = location.frame, location.is_final

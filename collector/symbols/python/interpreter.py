@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from locktop.collector.model import Frame
@@ -19,6 +19,7 @@ _TAIL_CALL = "_TAIL_CALL_"
 #: From 3.13 on, each wait for a PyMutex has a semaphore of its own (parking_lot.c).
 _PER_WAIT = ("_PyParkingLot_Park", "_PySemaphore_", "_PyMutex_Lock", "PyEvent_Wait")
 _LOCK = ("PyThread_acquire_lock", *_PER_WAIT)
+_CRITICAL_SECTION = "_PyCriticalSection"
 _INTERPRETER_LOCK = ("PyEval_RestoreThread", "PyEval_AcquireThread", "PyGILState_Ensure")
 
 
@@ -53,6 +54,19 @@ def waits_for_lock(frame: Frame) -> bool:
     if frame.function:
         return frame.function.startswith(_LOCK)
     return is_interpreter_module(frame.module)
+
+
+def waits_for_object(frames: Iterable[Frame]) -> bool:
+    """Return whether a stack, innermost frame first, waits for the lock inside an object.
+
+    A free-threaded interpreter takes it around an operation of a list, a dictionary or the like.
+    """
+    for frame in frames:
+        if frame.function.startswith(_CRITICAL_SECTION):
+            return True
+        if is_evaluation(frame) or is_instruction(frame):
+            return False
+    return False
 
 
 def makes_lock_for_a_wait(frame: Frame) -> bool:

@@ -1,4 +1,4 @@
-"""Which stacks are waits for the lock of a Python interpreter (GIL)."""
+"""Which stacks are waits for the locks of a Python interpreter."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from msgspec.structs import replace
 from unit.builders import records
 
 from locktop.collector.model import Frame
-from locktop.collector.symbols.python.interpreter import waits_for_interpreter
+from locktop.collector.symbols.python.interpreter import (
+    waits_for_interpreter,
+    waits_for_object,
+)
 
 
 def stack(*functions: str) -> tuple[Frame, ...]:
@@ -35,3 +38,19 @@ def test_a_wait_for_the_interpreter_shows_in_its_innermost_functions(
     functions: tuple[str, ...], is_wait: bool
 ) -> None:
     assert waits_for_interpreter(stack(*functions)) is is_wait
+
+
+@pytest.mark.parametrize(
+    ("functions", "is_wait"),
+    [
+        (("sem_wait", "_PySemaphore_Wait", "PyMutex_Lock", "_PyCriticalSection_BeginSlow"), True),
+        (("sem_wait", "_PySemaphore_Wait", "lock_PyThread_acquire_lock"), False),
+        (("sem_wait", "_PyEval_EvalFrameDefault", "_PyCriticalSection2_BeginSlow"), False),
+        (("sem_wait", "_TAIL_CALL_CALL", "_PyCriticalSection_BeginSlow"), False),
+        ((), False),
+    ],
+)
+def test_a_wait_for_an_object_begins_a_critical_section(
+    functions: tuple[str, ...], is_wait: bool
+) -> None:
+    assert waits_for_object(stack(*functions)) is is_wait
