@@ -82,6 +82,7 @@ class LockNames:
         self._resolver = resolver
         self._generations = generations
         self._settled: dict[tuple[int, int], str] = {}
+        self._without_symbol: set[int] = set()  # addresses, also while maps are read again
 
     def name(self, lock: LockIdentity, stacks: LockStacks) -> str:
         """Return the best name so far."""
@@ -98,7 +99,10 @@ class LockNames:
         symbol = self._resolver.data(lock.address)
         if symbol:
             return _LockName(_plain_name(symbol), is_settled=True)
-        location = self._location(lock.kind, stacks) if symbol is not None else None
+        if symbol is not None:
+            self._without_symbol.add(lock.address)
+        is_without = lock.address in self._without_symbol
+        location = self._location(lock.kind, stacks) if is_without else None
         if location is None:
             return _LockName(lock.plain_name, is_settled=False)
         return self._location_name(lock, location)

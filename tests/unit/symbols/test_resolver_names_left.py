@@ -70,6 +70,24 @@ def test_addresses_of_the_heap_are_one_name_to_read(
     assert {resolver.data(address) for address in range(0x10, 0x1010, 0x10)} == {""}
 
 
+def test_a_lock_on_a_stack_keeps_its_name_while_maps_are_read_again(
+    resolver: Resolver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = LockNames(resolver, generations=False)
+    native = (Frame(1, "_PyParkingLot_Park", "parking_lot.c", 330, "python3.13", 1),)
+    merged = (Frame(3, "task", "app.py", 23, "python", 0),)
+
+    def name() -> str:
+        stacks = LockStacks(most_wait=lambda: native, waiter=lambda: merged)
+        return names.name(LockIdentity(1, 0, Kind.SEM, 0x10), stacks)
+
+    resolver.data(0x20)
+    assert resolver.wait(), "the memory map was read"
+    assert name() == "Lock in task (app.py:23)"
+    monkeypatch.setattr(resolver_module, "MAPS_AGE_S", 0.0)
+    assert name() == "Lock in task (app.py:23)"
+
+
 def test_a_file_is_opened_once_for_all_its_addresses(
     resolver: Resolver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
