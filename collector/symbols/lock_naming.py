@@ -8,12 +8,13 @@ from typing import NamedTuple
 from locktop.collector.model import Frame, Kind
 from locktop.collector.model.frames import PYTHON, innermost_own_frame
 from locktop.collector.model.kinds import OBJECT_LOCK, PYTHON_LOCK
-from locktop.collector.model.locks import LOADER_LOCK
+from locktop.collector.model.locks import LOADER_LOCK, PAUSE
 from locktop.collector.symbols import lock_makers
 from locktop.collector.symbols.python.interpreter import (
     makes_lock_for_a_wait,
     waits_for_lock,
     waits_for_object,
+    waits_for_pause,
 )
 from locktop.collector.symbols.resolver import Resolver
 
@@ -99,6 +100,8 @@ class LockNames:
         symbol = self._resolver.data(lock.address)
         if symbol:
             return _LockName(_plain_name(symbol), is_settled=True)
+        if lock.kind is Kind.SEM and waits_for_pause(stacks.most_wait()):
+            return _LockName(PAUSE, is_settled=False)
         if symbol is not None:
             self._without_symbol.add(lock.address)
         is_without = lock.address in self._without_symbol

@@ -10,10 +10,11 @@ from support import tool
 from support.pythons import all_pythons, is_free_threaded
 from support.targets import PATIENCE_S, Target, source_of
 
+from locktop.collector.model import Snapshot
+from locktop.collector.model.locks import PAUSE
 from locktop.collector.sources.attach import attach
 from locktop.collector.sources.launch import preload_environment
 
-NAME = "Lock of an object in appends (python_object_lock.py:"
 both_ways = pytest.mark.parametrize("prepared", [True, False], ids=["prepared", "unprepared"])
 
 
@@ -25,6 +26,13 @@ def python(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+def awaited(snapshot: Snapshot, tid: int) -> str:
+    """Return the name of the lock that a thread waits for; "" if it waits for none."""
+    locks = {lock.id: lock.name for lock in snapshot.locks}
+    (thread,) = [thread for thread in snapshot.threads if thread.tid == tid]
+    return locks[thread.waiting_for.lock] if thread.waiting_for is not None else ""
+
+
 @both_ways
 def test_the_lock_inside_an_object_is_no_lock_of_the_program(python: str, prepared: bool) -> None:
     command = [python, str(source_of("python_object_lock"))]
@@ -32,15 +40,26 @@ def test_the_lock_inside_an_object_is_no_lock_of_the_program(python: str, prepar
         target.line()
         waiter = int(target.line())
         deadline = time.monotonic() + PATIENCE_S
-        names: list[str] = []
+        name = ""
         with closing(attach(target.pid)) as source:
-            while not names or not names[0].startswith(NAME):
-                assert time.monotonic() < deadline, names
-                snapshot = source.scan(resolve=True)
-                waits = [t.waiting_for for t in snapshot.threads if t.tid == waiter]
-                wanted = {wait.lock for wait in waits if wait is not None}
-                names = [lock.name for lock in snapshot.locks if lock.id in wanted]
-                assert not any(name.startswith("Lock in ") for name in names), names
+            while not name.startswith("Lock of an object in appends (python_object_lock.py:"):
+                assert time.monotonic() < deadline, name
+                name = awaited(source.scan(resolve=True), waiter)
+                assert not name.startswith(("Lock in ", "GIL")), name
+
+
+@both_ways
+def test_a_pause_of_all_threads_is_no_lock_of_the_program(python: str, prepared: bool) -> None:
+    command = [python, str(source_of("python_paused"))]
+    with Target(command, preload_environment(None) if prepared else None) as target:
+        waiter = int(target.line())
+        deadline = time.monotonic() + PATIENCE_S
+        name = ""
+        with closing(attach(target.pid)) as source:
+            while name != PAUSE:
+                assert time.monotonic() < deadline, name
+                name = awaited(source.scan(resolve=True), waiter)
+                assert not name.startswith(("Lock ", "GIL")), name
 
 
 @both_ways

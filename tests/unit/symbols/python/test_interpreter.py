@@ -10,6 +10,7 @@ from locktop.collector.model import Frame
 from locktop.collector.symbols.python.interpreter import (
     waits_for_interpreter,
     waits_for_object,
+    waits_for_pause,
 )
 
 
@@ -30,6 +31,7 @@ def stack(*functions: str) -> tuple[Frame, ...]:
         (("PyEval_RestoreThread@libpython3.14.so.1.0",), True),
         (("pthread_cond_timedwait@libc.so.6", "work@app", "PyGILState_Ensure@python3.11"), False),
         (("sem_wait@libc.so.6", "PyThread_acquire_lock_timed@python3.11"), False),
+        (("sem_wait@libc.so.6", "@python3.13t", "PyEval_RestoreThread@python3.13t"), False),
         (("pthread_cond_wait@libc.so.6", "@python3.11", "_PyEval_EvalFrameDefault"), False),
         ((), False),
     ],
@@ -54,3 +56,20 @@ def test_a_wait_for_an_object_begins_a_critical_section(
     functions: tuple[str, ...], is_wait: bool
 ) -> None:
     assert waits_for_object(stack(*functions)) is is_wait
+
+
+@pytest.mark.parametrize(
+    ("functions", "is_wait"),
+    [
+        (("sem_wait@libc.so.6", "@python3.13t", "PyEval_RestoreThread@python3.13t"), True),
+        (("sem_wait@libc.so.6", "_PySemaphore_Wait@python3.13t",
+          "tstate_wait_attach@python3.13t"), True),
+        (("sem_wait@libc.so.6", "@python3.13t", "work@app", "PyEval_RestoreThread"), False),
+        (("sem_wait@libc.so.6", "@python3.13t", "_PyEval_EvalFrameDefault"), False),
+        ((), False),
+    ],
+)  # fmt: skip
+def test_a_wait_for_the_end_of_a_pause_comes_back_to_the_interpreter(
+    functions: tuple[str, ...], is_wait: bool
+) -> None:
+    assert waits_for_pause(stack(*functions)) is is_wait
