@@ -29,6 +29,8 @@ class Kind(StrEnum):
 
 #: The names of Python's locks begin with this word. A ``threading.Lock`` is of kind SEM.
 PYTHON_LOCK = "Lock"
+#: The same, of the lock inside each object of a free-threaded interpreter.
+OBJECT_LOCK = "Lock of an object"
 
 
 class KindTraits(Struct, frozen=True, kw_only=True):

@@ -197,6 +197,8 @@ WAITS_ALONE = LockRates(acquisitions=None, contended=None, hold=None, signals=No
 LOADER_LOCK = "loader's lock"
 #: The name of Python's global interpreter lock.
 GIL = "GIL of Python"
+#: The name of a semaphore at which a thread waits while all threads without a GIL are stopped.
+PAUSE = "pause of Python"
 
 
 class Lock(LockFigures, frozen=True, gc=False):

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from locktop.collector.model import Frame, Lock, Pattern, Snapshot
 from locktop.collector.model.frames import innermost_own_frame
-from locktop.collector.model.kinds import PYTHON_LOCK
+from locktop.collector.model.kinds import OBJECT_LOCK, PYTHON_LOCK
 from locktop.collector.render.words.lock_kind import kind_word
 from locktop.collector.symbols.stack_frames import UNLOADED, program_frames
 
@@ -242,8 +242,15 @@ def _needs_proof(lock: Lock, name: str, snapshot: Snapshot) -> bool:
     Such a name tells where threads waited, and another lock may have had the address before. Python
     initialises its locks, so with the library each has a generation of its own.
     """
+    word = _first_words(lock, name)
+    is_python_lock = word in (PYTHON_LOCK, OBJECT_LOCK)
+    return name.startswith(f"{word} in ") and (not is_python_lock or snapshot.is_sampled)
+
+
+def _first_words(lock: Lock, name: str) -> str:
+    """Return the words that begin a name by the function that waits."""
     word = kind_word(lock.kind, name)
-    return name.startswith(f"{word} in ") and (word != PYTHON_LOCK or snapshot.is_sampled)
+    return OBJECT_LOCK if word == PYTHON_LOCK and name.startswith(OBJECT_LOCK) else word
 
 
 def _uses(
@@ -253,7 +260,7 @@ def _uses(
 
     They begin with the same word for the kind as ``name``.
     """
-    word = kind_word(lock.kind, name)
+    word = _first_words(lock, name)
     used = {entry.stack for entry in lock.wait_stacks}
     waits = (thread.waiting_for for thread in snapshot.threads)
     used.update(wait.stack for wait in waits if wait is not None and wait.lock == lock.id)

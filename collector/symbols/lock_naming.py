@@ -7,12 +7,14 @@ from typing import NamedTuple
 
 from locktop.collector.model import Frame, Kind
 from locktop.collector.model.frames import PYTHON, innermost_own_frame
-from locktop.collector.model.kinds import PYTHON_LOCK
-from locktop.collector.model.locks import LOADER_LOCK
+from locktop.collector.model.kinds import OBJECT_LOCK, PYTHON_LOCK
+from locktop.collector.model.locks import LOADER_LOCK, PAUSE
 from locktop.collector.symbols import lock_makers
 from locktop.collector.symbols.python.interpreter import (
     makes_lock_for_a_wait,
     waits_for_lock,
+    waits_for_object,
+    waits_for_pause,
 )
 from locktop.collector.symbols.resolver import Resolver
 
@@ -81,6 +83,7 @@ class LockNames:
         self._resolver = resolver
         self._generations = generations
         self._settled: dict[tuple[int, int], str] = {}
+        self._without_symbol: set[int] = set()  # addresses, also while maps are read again
 
     def name(self, lock: LockIdentity, stacks: LockStacks) -> str:
         """Return the best name so far."""
@@ -97,7 +100,12 @@ class LockNames:
         symbol = self._resolver.data(lock.address)
         if symbol:
             return _LockName(_plain_name(symbol), is_settled=True)
-        location = self._location(lock.kind, stacks) if symbol is not None else None
+        if lock.kind is Kind.SEM and waits_for_pause(stacks.most_wait()):
+            return _LockName(PAUSE, is_settled=False)
+        if symbol is not None:
+            self._without_symbol.add(lock.address)
+        is_without = lock.address in self._without_symbol
+        location = self._location(lock.kind, stacks) if is_without else None
         if location is None:
             return _LockName(lock.plain_name, is_settled=False)
         return self._location_name(lock, location)
@@ -117,7 +125,8 @@ class LockNames:
             return None
         is_of_one_wait = makes_lock_for_a_wait(frame) or _is_made_for_a_wait(waiter)
         is_lasting = self._generations or not is_of_one_wait
-        return _Location(owner, f"{PYTHON_LOCK} {relation}", is_final, is_lasting)
+        word = OBJECT_LOCK if waits_for_object(stacks.most_wait()) else PYTHON_LOCK
+        return _Location(owner, f"{word} {relation}", is_final, is_lasting)
 
     def _location_name(self, lock: LockIdentity, location: _Location) -> _LockName:
         frame, is_final = location.frame, location.is_final

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from functools import cache
 from pathlib import Path
 
 import pytest
+
+from locktop.collector.symbols.python.state_layout import NEWEST_FREE_THREADED
 
 _SYSTEMS = "/usr/bin/python3"
 #: Runs the Python programs of the tests: the interpreter of the tests, or another one.
@@ -20,10 +23,18 @@ _DIRECTORIES = (
     (Path("/usr/bin"), "python3.[0-9]*[0-9t]"),
     (Path.home() / ".pyenv/versions", "3.*/bin/python3"),
     (Path("/opt"), "*conda*/bin/python3"),
+    (Path("/opt"), "*/bin/python3.[0-9]*t"),
 )
+#: Of interpreters without the GIL, which may be on the PATH alone.
+_FREE_THREADED = ("python3.13t", "python3.14t")
+#: Major and minor version, bytes of a Lock behind its header, and whether there is no GIL.
+_TELL = """
+import sys, sysconfig, _thread
+size = _thread.LockType.__basicsize__ - object.__basicsize__
+print(*sys.version_info[:2], size, int(sysconfig.get_config_var("Py_GIL_DISABLED") or 0))
+"""
 #: A lock of one byte, a PyMutex, in place of a pointer to a semaphore and more (_threadmodule.c).
-_TELL = "import sys, _thread; print(*sys.version_info[:2], _thread.LockType.__basicsize__)"
-_MUTEX_SIZE = 24
+_MUTEX_SIZE = 8
 
 
 def all_pythons() -> list[str]:
@@ -31,13 +42,15 @@ def all_pythons() -> list[str]:
     interpreters = {
         str(path.resolve()) for directory, glob in _DIRECTORIES for path in directory.glob(glob)
     }
+    on_path = filter(None, map(shutil.which, _FREE_THREADED))
+    interpreters |= {str(Path(path).resolve()) for path in on_path}
     return sorted(python for python in {*interpreters, sys.executable} if version(python) >= (3, 8))
 
 
 @cache
 def _facts(python: str) -> tuple[int, ...]:
     done = subprocess.run([python, "-c", _TELL], capture_output=True, text=True, check=False)
-    return tuple(map(int, done.stdout.split())) if done.returncode == 0 else (0, 0, 0)
+    return tuple(map(int, done.stdout.split())) if done.returncode == 0 else (0, 0, 0, 0)
 
 
 def version(python: str) -> tuple[int, ...]:
@@ -48,6 +61,27 @@ def version(python: str) -> tuple[int, ...]:
 def has_mutexes(python: str) -> bool:
     """Return whether ``threading.Lock`` is a PyMutex, which has no owner and no semaphore."""
     return _facts(python)[2] == _MUTEX_SIZE
+
+
+def is_free_threaded(python: str) -> bool:
+    """Return whether an interpreter has no GIL."""
+    return _facts(python)[3] == 1
+
+
+def pythons_with_gil() -> list[str]:
+    """Return those of all_pythons() that have a GIL."""
+    return [python for python in all_pythons() if not is_free_threaded(python)]
+
+
+def knows_holders(python: str) -> bool:
+    """Return whether the frames of an interpreter can be read, which tell holders."""
+    return not is_free_threaded(python) or version(python) <= NEWEST_FREE_THREADED
+
+
+def need_holders(python: str) -> None:
+    """Skip a test of holders where frames cannot be read."""
+    if not knows_holders(python):
+        pytest.skip(f"the layout of the frames of {python} is not known")
 
 
 def need_semaphores(python: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from locktop.collector.model import Frame
@@ -19,6 +19,8 @@ _TAIL_CALL = "_TAIL_CALL_"
 #: From 3.13 on, each wait for a PyMutex has a semaphore of its own (parking_lot.c).
 _PER_WAIT = ("_PyParkingLot_Park", "_PySemaphore_", "_PyMutex_Lock", "PyEvent_Wait")
 _LOCK = ("PyThread_acquire_lock", *_PER_WAIT)
+_ATTACH = ("tstate_wait_attach", "_PyThreadState_Attach")
+_CRITICAL_SECTION = "_PyCriticalSection"
 _INTERPRETER_LOCK = ("PyEval_RestoreThread", "PyEval_AcquireThread", "PyGILState_Ensure")
 
 
@@ -55,6 +57,35 @@ def waits_for_lock(frame: Frame) -> bool:
     return is_interpreter_module(frame.module)
 
 
+def waits_for_object(frames: Iterable[Frame]) -> bool:
+    """Return whether a stack, innermost frame first, waits for the lock inside an object.
+
+    A free-threaded interpreter takes it around an operation of a list, a dictionary or the like.
+    """
+    for frame in frames:
+        if frame.function.startswith(_CRITICAL_SECTION):
+            return True
+        if is_evaluation(frame) or is_instruction(frame):
+            return False
+    return False
+
+
+def waits_for_pause(frames: Iterable[Frame]) -> bool:
+    """Return whether a stack, innermost frame first, waits while all threads are stopped.
+
+    A free-threaded interpreter stops them to collect garbage. Then a thread that comes back from a
+    call waits at a semaphore.
+    """
+    for frame in frames:
+        if frame.function.startswith((*_ATTACH, *_INTERPRETER_LOCK)):
+            return True
+        if is_evaluation(frame) or is_instruction(frame):
+            return False
+        if not is_interpreter(frame) and not is_library_wrapper(frame):
+            return False
+    return False
+
+
 def makes_lock_for_a_wait(frame: Frame) -> bool:
     """Return whether this function of CPython 3.13 or later makes a semaphore for one wait."""
     return frame.function.startswith(_PER_WAIT)
@@ -69,9 +100,11 @@ def waits_for_interpreter(frames: Sequence[Frame]) -> bool:
     """Return whether a stack, innermost frame first, is a wait for the interpreter's lock (GIL).
 
     Its functions lie between the wait and the first frame of other code. The compiler may take off
-    the name of the innermost one, ``take_gil``.
+    the name of the innermost one, ``take_gil``. The GIL is a condition, and no semaphore.
     """
     for frame in frames:
+        if is_library_wrapper(frame) and "sem_" in frame.function:
+            return False
         if frame.function.startswith((*_INTERPRETER_LOCK, "take_gil")):
             return True
         if is_evaluation(frame) or frame.function.startswith(_LOCK):

@@ -230,7 +230,7 @@ def find_state(pid: int) -> InterpreterState | None:
         if len(data) == size and data.startswith(state_layout.COOKIE):
             table = struct.unpack(f"={state_layout.TABLE_WORDS}Q", data)
     layout = state_layout.layout_of(version, table)
-    objects = object_layout.layout_of(version, is_free_threaded=False)
+    objects = object_layout.layout_of(version, state_layout.is_free_threaded(table))
     if layout is None or objects is None:
         return None
     types = Types(*(interpreter.addresses[name] for name in _TYPES))

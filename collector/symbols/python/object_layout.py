@@ -8,7 +8,7 @@ from msgspec import Struct
 INLINE_VALUES, MANAGED_DICT, HEAP_TYPE = 1 << 2, 1 << 4, 1 << 9
 
 OLDEST, NEWEST = (3, 8), (3, 14)
-_HEADER, _FREE_THREADED_HEADER = 16, 32  # of an object
+HEADER, FREE_THREADED_HEADER = 16, 32  # of an object
 #: The tag of an int from 3.12 on. From 3.14 on a cached int has the second flag, too
 #: (Include/internal/pycore_long.h).
 _ONE_DIGIT, _IMMORTAL = 1 << 3, 1 << 2
@@ -33,7 +33,7 @@ def layout_of(version: tuple[int, int], is_free_threaded: bool) -> ObjectLayout 
     """Return the layout of a version; None if the version is not known."""
     if not OLDEST <= version <= NEWEST:
         return None
-    header = _FREE_THREADED_HEADER if is_free_threaded else _HEADER
+    header = FREE_THREADED_HEADER if is_free_threaded else HEADER
     has_wide_chars = version < (3, 12)  # a cached wchar_t string, and its length
     text_at = header + (32 if has_wide_chars else 24)
     return ObjectLayout(

@@ -11,7 +11,11 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from locktop.collector.symbols.python.object_layout import FREE_THREADED_HEADER, HEADER
+
 OLDEST, NEWEST = (3, 8), (3, 14)
+#: From 3.14 on, a thread without the GIL may run a copy of the instructions (``co_tlbc``).
+NEWEST_FREE_THREADED = (3, 13)
 #: From 3.13 on, the runtime begins with a table of offsets.
 COOKIE = b"xdebugpy"
 FIRST_WITH_TABLE = (3, 13)
@@ -110,8 +114,13 @@ _OLD: dict[tuple[int, int], tuple[int, int, int, int | None, FrameLayout]] = {
 }
 
 
+def is_free_threaded(table: Sequence[int]) -> bool:
+    """Return whether threads run without the GIL, by the table of offsets; () before 3.13."""
+    return len(table) > THREADED_AT and table[THREADED_AT] == 1
+
+
 def layout_of(version: tuple[int, int], table: Sequence[int]) -> StateLayout | None:
-    """Return the layout of a version; None if it is not known, or if threads have no GIL.
+    """Return the layout of a version; None if it is not known.
 
     Args:
         version: major and minor.
@@ -125,17 +134,22 @@ def layout_of(version: tuple[int, int], table: Sequence[int]) -> StateLayout | N
             version, threads_at, thread_id_at, frame_at, frame_of_c_frame_at, frame, name_at,
             code_name_at, _GENERATOR_FRAMES[version],
         )  # fmt: skip
-    if version not in _WORDS or len(table) < TABLE_WORDS or table[THREADED_AT]:
+    if version not in _WORDS or len(table) < TABLE_WORDS:
         return None
+    is_threaded = is_free_threaded(table)
+    if is_threaded and version > NEWEST_FREE_THREADED:
+        return None
+    more = FREE_THREADED_HEADER - HEADER if is_threaded else 0  # bytes
     frame_at, thread_id_at, caller, code, instruction, locals_, instructions = (
         table[word] for word in _WORDS[version]
     )
     frame = FrameLayout(
         size=locals_ + 8, caller_at=caller, code_at=code, locals_at=locals_,
-        instruction_at=instruction, exceptions_at=40, local_count_at=72,
+        instruction_at=instruction, exceptions_at=40 + more, local_count_at=72 + more,
         instructions_at=instructions,
     )  # fmt: skip
+    generator_frame_at = _GENERATOR_FRAMES[version] + more if version in _GENERATOR_FRAMES else 0
     return StateLayout(
-        version, table[_THREADS_AT], thread_id_at, frame_at, None, frame, 32, 120,
-        _GENERATOR_FRAMES.get(version, 0),
+        version, table[_THREADS_AT], thread_id_at, frame_at, None, frame, 32 + more, 120 + more,
+        generator_frame_at,
     )  # fmt: skip

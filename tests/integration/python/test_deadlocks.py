@@ -13,7 +13,7 @@ from functools import partial
 import pytest
 from support import tool
 from support.eventually import until
-from support.pythons import PYTHON, PYTHONS, all_pythons, need_semaphores
+from support.pythons import PYTHON, PYTHONS, all_pythons, need_holders, need_semaphores
 from support.scans import settle
 from support.targets import PATIENCE_S, Target, source_of
 
@@ -194,6 +194,7 @@ def test_a_worker_is_idle_before_and_after_its_functions_have_names(
 @pytest.mark.parametrize("python", all_pythons())
 def test_without_the_library_two_rlocks_are_certain(python: str) -> None:
     """An RLock has its owner."""
+    need_holders(python)
     with Target([python, str(source_of("python_locks_deadlock")), "rlocks"]) as target:
         tids = sorted([int(target.line()), int(target.line())])
         _, found = certain(target.pid)
@@ -211,6 +212,7 @@ def test_without_the_library_two_rlocks_are_certain(python: str) -> None:
 @pytest.mark.parametrize("python", all_pythons())
 def test_without_the_library_two_locks_in_blocks_are_possible(python: str) -> None:
     """A Lock has no owner: the threads are in its `with` blocks, and hold it probably."""
+    need_holders(python)
     with Target([python, str(source_of("python_locks_deadlock")), "crossed"]) as target:
         tids = {int(target.line()), int(target.line())}
         certain_only = tool.run("check", "--certain-only", "-p", target.pid)

@@ -11,7 +11,7 @@ import pytest
 from support import tool
 from support.eventually import until
 from support.hangs import glibc
-from support.pythons import PYTHON, all_pythons
+from support.pythons import PYTHON, pythons_with_gil
 from support.targets import PATIENCE_S, Compiler, Target, source_of
 
 from locktop.collector.model import Snapshot
@@ -24,7 +24,7 @@ from locktop.tui.views import lock_details
 from locktop.tui.views.blocking import about_line
 from locktop.tui.views.styled_line import line_text, unfolded
 
-PYTHONS = all_pythons()
+PYTHONS = pythons_with_gil()
 #: Since this version of glibc, sleeping calls do not save the register that libffi's frames need.
 _ENDS_IN_LIBFFI = (2, 43)
 _WORKS_AT = "works python_keeps_the_gil.py:17"

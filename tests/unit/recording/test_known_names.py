@@ -143,10 +143,13 @@ def test_a_lock_made_in_a_function_needs_no_wait() -> None:
     assert after(snapshot(locks=(lock(),)), snapshot(locks=(lock(name),))).locks[0].name == name
 
 
+@pytest.mark.parametrize("word", ["Lock", "Lock of an object"])
 @pytest.mark.parametrize("source", ["preload", "proc"])
-def test_a_sampled_moment_must_show_the_wait_that_names_a_lock_of_python(source: str) -> None:
+def test_a_sampled_moment_must_show_the_wait_that_names_a_lock_of_python(
+    source: str, word: str
+) -> None:
     # Samples do not show that the memory of one lock became another one.
-    name = "Lock in put (queue.py:5)"
+    name = f"{word} in put (queue.py:5)"
     plain = records.lock(7, "", Kind.SEM)
     plain = replace(plain, name=f"sem {plain.address:#x}")
     put = replace(_LINE, function="put", file="queue.py", module="python")

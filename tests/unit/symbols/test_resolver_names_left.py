@@ -70,6 +70,45 @@ def test_addresses_of_the_heap_are_one_name_to_read(
     assert {resolver.data(address) for address in range(0x10, 0x1010, 0x10)} == {""}
 
 
+def test_a_lock_on_a_stack_keeps_its_name_while_maps_are_read_again(
+    resolver: Resolver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = LockNames(resolver, generations=False)
+    native = (Frame(1, "_PyParkingLot_Park", "parking_lot.c", 330, "python3.13", 1),)
+    merged = (Frame(3, "task", "app.py", 23, "python", 0),)
+
+    def name() -> str:
+        stacks = LockStacks(most_wait=lambda: native, waiter=lambda: merged)
+        return names.name(LockIdentity(1, 0, Kind.SEM, 0x10), stacks)
+
+    resolver.data(0x20)
+    assert resolver.wait(), "the memory map was read"
+    assert name() == "Lock in task (app.py:23)"
+    monkeypatch.setattr(resolver_module, "MAPS_AGE_S", 0.0)
+    assert name() == "Lock in task (app.py:23)"
+
+
+@pytest.mark.parametrize(
+    ("functions", "name"),
+    [
+        (("_PySemaphore_Wait", "lock_PyThread_acquire_lock"), "Lock in task (app.py:23)"),
+        (("_PySemaphore_Wait", "PyMutex_Lock", "_PyCriticalSection_BeginSlow"),
+         "Lock of an object in task (app.py:23)"),
+        (("_PySemaphore_Wait", "tstate_wait_attach", "PyEval_RestoreThread"), "pause of Python"),
+    ],
+)  # fmt: skip
+def test_a_lock_of_python_is_called_by_what_the_interpreter_waits_for(
+    resolver: Resolver, functions: tuple[str, ...], name: str
+) -> None:
+    native = tuple(Frame(1, function, "a.c", 1, "python3.13t", 1) for function in functions)
+    merged = (Frame(3, "task", "app.py", 23, "python", 0),)
+    stacks = LockStacks(most_wait=lambda: native, waiter=lambda: merged)
+    resolver.data(0x10)
+    assert resolver.wait()
+    lock = LockIdentity(1, 0, Kind.SEM, 0x10)
+    assert LockNames(resolver, generations=False).name(lock, stacks) == name
+
+
 def test_a_file_is_opened_once_for_all_its_addresses(
     resolver: Resolver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
