@@ -91,6 +91,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Show the call tree, or write it."""
     recorded.check_use(arguments, NAME)
+    if arguments.file is not None:
+        recorded.refuse_core(arguments.file)
     for mode in command_modes(NAME):
         if (status := mode.execute(arguments)) is not None:
             return status

@@ -157,6 +157,12 @@ def is_core_file(path: str) -> bool:
     return os.path.isfile(path) and is_core(path)
 
 
+def refuse_core(path: str) -> None:
+    """Raise LocktopError for a core, in a command that needs the figures of some time."""
+    if is_core_file(path):
+        raise LocktopError(f"{path}: a core has no time; use check, why, stacks or snapshot")
+
+
 def core_source(arguments: argparse.Namespace) -> Source:
     """Return the source for FILE, a core. Raises LocktopError if locktop cannot read it."""
     from locktop.collector.sources.attach import open_core

@@ -16,7 +16,7 @@ from locktop.tui.commands.options import (
     seconds,
 )
 from locktop.tui.commands.output import add_output, destination, text_width, write
-from locktop.tui.commands.recorded import add_span, opened
+from locktop.tui.commands.recorded import add_span, opened, refuse_core
 
 if TYPE_CHECKING:
     from locktop.collector.recording.moments import Moments
@@ -72,6 +72,8 @@ def execute(arguments: argparse.Namespace) -> int:
         raise LocktopError("timeline needs one of -p PID and FILE")
     if arguments.file is not None and arguments.duration is not None:
         raise LocktopError("-d needs -p PID; a recording has --from and --to")
+    if arguments.file is not None:
+        refuse_core(arguments.file)
     path = destination(arguments)
     with _past(arguments) as moments:
         from_ns, to_ns = span_ns(moments, arguments.begin, arguments.end)

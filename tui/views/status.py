@@ -167,6 +167,8 @@ def _screen(snapshot: Snapshot, pace: Pace, width: int, alerts: int) -> list[_Pa
         parts.append(_Part((f"names: {exact(snapshot.names_left)} left  ", "dim"), 13))
     if snapshot.notes:
         parts.append(_Part((f"{counted(len(snapshot.notes), 'note')} (key ?)  ", "waiting"), 8))
+    if snapshot.source == "core":  # nothing is updated
+        return parts
     is_slow = pace.actual < pace.target
     return [*parts, _Part((f"{pace.text} ", "dim"), 5 if is_slow else 16)]
 

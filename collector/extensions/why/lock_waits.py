@@ -37,15 +37,23 @@ class ProcessScan(Struct, frozen=True):
     names: Mapping[int, str] = {}  # of threads, by tid, as the program itself knows them
 
 
-def scan(pid: int) -> ProcessScan:
+def scan(pid: int, is_full: bool = True) -> ProcessScan:
     """Return the waits for locks of a process, and where its threads are.
 
     A process that cannot be scanned has none. The scan stops no thread.
+
+    Args:
+        pid: the process.
+        is_full: whether to read all names and stacks, and to search long for probable holders.
     """
     try:
         with closing(attach(pid)) as source:
-            snapshot = _scan_until_known(source)
-            later = scanned_stacks.read_later(snapshot)
+            if is_full:
+                snapshot = _scan_until_known(source)
+                later = scanned_stacks.read_later(snapshot)
+            else:
+                source.scan()
+                snapshot, later = source.scan(), {}
     except LocktopError:
         return ProcessScan()
     return read(pid, snapshot, later)

@@ -6,12 +6,19 @@ import os
 import time
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from math import inf
 
 from msgspec.structs import replace
 
 from locktop.collector.extensions.why import lock_waits, wait_chains
 from locktop.collector.extensions.why.lock_waits import ProcessScan
-from locktop.collector.extensions.why.model import DEADLOCKED, Chain, ChainStep, WhyAnswer
+from locktop.collector.extensions.why.model import (
+    DEADLOCKED,
+    Chain,
+    ChainStep,
+    HostThread,
+    WhyAnswer,
+)
 from locktop.collector.extensions.why.stuck_threads import stuck_threads
 from locktop.collector.extensions.why.wait_scan import WaitScan
 from locktop.collector.linux import futex, procfs, syscalls
@@ -23,6 +30,10 @@ _BETWEEN_S = 0.25
 #: Processes of which the locks and the stacks are read: the nearest ones.
 _MAX_SCANS = 24
 _CONTENDED = 2
+#: Of --stuck: seconds, and CPU seconds, for full scans. These resolve names and search for probable
+#: holders.
+FULL_SCANS_S, FULL_SCANS_CPU_S = 6.0, 3.0
+_MAX_SLEEPS = 64  # threads of a process whose sleep is measured
 
 
 def why(pids: Sequence[int]) -> WhyAnswer:
@@ -47,17 +58,19 @@ def why_stuck() -> WhyAnswer:
     everybody = [pid for pid in procfs.pids() if pid != os.getpid()]
     first = WaitScan(everybody, {})
     time.sleep(_BETWEEN_S)
-    stuck = stuck_threads(first, WaitScan(everybody, {})).possible
-    at_locks = _lock_contenders(first)
+    second = WaitScan(everybody, {})
+    stuck = stuck_threads(first, second).possible
+    at_locks = _lock_contenders(first, second)
     pids = [
         pid
         for pid in everybody
         if pid in at_locks or any(thread.tid in stuck for thread in first.host.threads(pid))
     ]
+    pids.sort(key=_SleepBegins(first).earliest)
     if not pids:
         count, scan_s = len(everybody), time.monotonic() - begin
         return WhyAnswer((), count, {}, {}, hidden=_hidden(first), scan_s=scan_s)
-    answer = _answer(pids, WaitScan(pids, {}), begin)
+    answer = _answer(pids, WaitScan(pids, {}), begin, is_brief=True)
     chains = tuple(chain for chain in answer.chains if chain.verdict in DEADLOCKED)
     return replace(answer, chains=chains)
 
@@ -99,31 +112,48 @@ def _may_wait_elsewhere(pid: int, tid: int) -> bool:
     return call is not None and not syscalls.is_futex(call.number)
 
 
-def _lock_contenders(scan: WaitScan) -> set[int]:
+def _lock_contenders(first: WaitScan, second: WaitScan) -> set[int]:
     """Return the processes of which several threads wait for locks whose word says so.
 
-    The word of a mutex of glibc, and of one of Rust, is 2 while threads wait for it.
+    The word of a mutex of glibc, and of one of Rust, is 2 while threads wait for it. A thread that
+    has run between the scans is not stuck.
     """
     counts: Counter[int] = Counter()
-    for thread in scan.threads.values():
-        wait = futex.parse_wait(thread.pid, thread.call) if thread.call is not None else None
-        if wait is not None and not wait.timed and wait.value == _CONTENDED:
+    for tid, thread in first.threads.items():
+        if second.threads.get(tid) != thread:
+            continue
+        if _is_contender(thread):
             counts[thread.pid] += 1
     return {pid for pid, count in counts.items() if count > 1}
 
 
-def _answer(pids: Sequence[int], calls: WaitScan, begin: float) -> WhyAnswer:
-    """Return the answer. ``calls``: a scan without locks; ``begin``: a time.monotonic()."""
+def _is_contender(thread: HostThread) -> bool:
+    wait = futex.parse_wait(thread.pid, thread.call) if thread.call is not None else None
+    return wait is not None and not wait.timed and wait.value == _CONTENDED
+
+
+def _answer(
+    pids: Sequence[int], calls: WaitScan, begin: float, is_brief: bool = False
+) -> WhyAnswer:
+    """Return the answer.
+
+    Args:
+        pids: the processes.
+        calls: a scan without locks.
+        begin: a time.monotonic().
+        is_brief: whether the time for full scans of processes has a limit.
+    """
     scans: dict[int, ProcessScan] = {}
+    scanner = _Scanner(is_brief)
     first = calls
     # The owner of a lock may be in a process that the calls alone do not lead to.
     while new := _lock_waiters(first, scans):
-        scans |= {pid: lock_waits.scan(pid) for pid in new}
+        scans |= {pid: scanner.scan(pid) for pid in new}
         first = WaitScan(pids, scans)
     time.sleep(_BETWEEN_S)
     stuck = stuck_threads(first, WaitScan(pids, scans))
     chains = [wait_chains.chain(pid, first, stuck) for pid in pids]
-    scans |= _missing_scans(chains, scans)
+    scans |= {pid: scanner.scan(pid) for pid in _processes_without_scan(chains, scans)}
     details = _StepDetails(scans)
     return WhyAnswer(
         chains=tuple(map(details.add, chains)),
@@ -133,6 +163,7 @@ def _answer(pids: Sequence[int], calls: WaitScan, begin: float) -> WhyAnswer:
         waits=first.groups(),
         hidden=_hidden(first),
         scan_s=time.monotonic() - begin,
+        notes=scanner.notes,
     )
 
 
@@ -154,12 +185,57 @@ def _lock_waiters(scan: WaitScan, scans: Mapping[int, ProcessScan]) -> list[int]
     return pids[: _MAX_SCANS - len(scans)]
 
 
-def _missing_scans(
+def _processes_without_scan(
     chains: Collection[Chain], scans: Mapping[int, ProcessScan]
-) -> dict[int, ProcessScan]:
-    """Return scans of the processes of the chains that were not scanned, for their stacks."""
+) -> list[int]:
+    """Return the processes of the chains that were not scanned, whose stacks are not known."""
     wanted = [pid for pid in _pids(chains) if pid not in scans]
-    return {pid: lock_waits.scan(pid) for pid in wanted[: _MAX_SCANS - len(scans)]}
+    return wanted[: _MAX_SCANS - len(scans)]
+
+
+class _SleepBegins:
+    """Since when threads wait for locks: a deadlock lasts longer than most other waits."""
+
+    def __init__(self, scan: WaitScan) -> None:
+        self._host = scan.host
+        self._clock = SleepClock()
+
+    def earliest(self, pid: int) -> float:
+        """Return since when a thread of a process waits for a lock, of time.monotonic()."""
+        threads = self._host.threads(pid)
+        waiters = [thread.tid for thread in threads if _is_contender(thread)] or [
+            thread.tid
+            for thread in threads
+            if thread.call is not None and syscalls.is_futex(thread.call.number)
+        ]
+        begins = (self._clock.asleep_since(pid, tid) for tid in waiters[:_MAX_SLEEPS])
+        return min((begin for begin in begins if begin is not None), default=inf)
+
+
+class _Scanner:
+    """Scans processes: in full until the time for that is spent, then briefly."""
+
+    def __init__(self, has_limit: bool) -> None:
+        self._until = time.monotonic() + (FULL_SCANS_S if has_limit else inf)
+        self._cpu_until = time.process_time() + (FULL_SCANS_CPU_S if has_limit else inf)
+        self._brief: list[int] = []
+
+    def scan(self, pid: int) -> ProcessScan:
+        """Return the scan of a process."""
+        is_full = time.monotonic() < self._until and time.process_time() < self._cpu_until
+        if not is_full:
+            self._brief.append(pid)
+        return lock_waits.scan(pid, is_full)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """A sentence about the processes that were scanned briefly; () if there are none."""
+        if not self._brief:
+            return ()
+        pids = ", ".join(map(str, self._brief))
+        return (
+            f"probable holders of locks were not searched in {pids}; `locktop why PID` does so",
+        )
 
 
 def _pids(chains: Collection[Chain]) -> list[int]:

@@ -19,6 +19,7 @@ from support.pythons import has_mutexes
 from support.rights import NOBODY
 from support.targets import StartTarget, source_of
 
+from locktop.collector.extensions.why import reading
 from locktop.collector.linux import procfs, unix_sockets
 
 #: `locktop why` is asked so often about processes that may go on.
@@ -302,6 +303,20 @@ def test_stuck_finds_mutexes_of_a_process_that_works_on(start: StartTarget) -> N
     until(lambda: tool.run("why", target.pid).returncode == 1, "status 1")
     done = tool.run("why", "--stuck", "--format", "json")
     assert target.pid in [chain["pid"] for chain in json.loads(done.stdout)["chains"]]
+
+
+def test_stuck_says_which_processes_it_has_no_time_to_search(
+    start: StartTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = start("accounts_deadlock")
+    target.expect("ready")
+    until(lambda: tool.run("why", target.pid).returncode == 1, "status 1")
+    monkeypatch.setattr(reading, "FULL_SCANS_CPU_S", 0.0)
+    answer = reading.why_stuck()
+    (note,) = answer.notes
+    assert str(target.pid) in note
+    verdicts = {chain.pid: chain.verdict for chain in answer.chains}
+    assert verdicts[target.pid] == "deadlock"  # the owners of mutexes need no search
 
 
 @pytest.mark.parametrize(

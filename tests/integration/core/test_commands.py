@@ -153,6 +153,16 @@ def test_a_deadlock_of_python_has_its_functions(tmp_path: Path) -> None:
     assert "one at <string>:6" in done.stdout
 
 
+@pytest.mark.parametrize("command", ["callers", "diff", "timeline"])
+def test_a_command_that_needs_time_says_what_to_use(command: str, planted: Planted) -> None:
+    core = str(planted.core)
+    done = tool.run(command, core, *([core] * (command == "diff")))
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"locktop: {core}: a core has no time; use check, why, stacks or snapshot\n"
+    )
+
+
 @pytest.mark.parametrize("suffix", ["zst", "xz"])
 def test_a_compressed_core_is_unpacked(suffix: str, planted: Planted, tmp_path: Path) -> None:
     data = planted.core.read_bytes()

@@ -83,6 +83,7 @@ def side(wanted: Operand) -> Side:
                 raise LocktopError(f"{wanted.text}: {error}") from None
     from locktop.collector.render.open_profile import open_snapshot
 
+    recorded.refuse_core(wanted.path)
     snapshot = open_snapshot(wanted.path)
     if wanted.is_span:
         raise LocktopError(f"{wanted.path} is a snapshot; only a recording has spans")

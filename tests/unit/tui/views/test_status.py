@@ -41,6 +41,11 @@ def test_a_narrow_line_beside_a_verdict_keeps_the_process_its_threads_and_the_le
     assert text.endswith("  DEADLOCK   PAUSED  ")
 
 
+def test_the_screen_on_a_core_claims_no_updates() -> None:
+    core = replace(scenarios.normal(), source="core")
+    assert "update" not in line_text(status_line(core, Pace(2.0, 2.0), 300))
+
+
 def test_status_line_counts_threads_in_words() -> None:
     whole = scenarios.normal()
     one = replace(whole, threads=whole.threads[:1])
