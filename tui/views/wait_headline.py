@@ -224,11 +224,14 @@ class _WaitWords:
             return [f": {self._who('wait')}"]
         return [f": {self._who('wait')}" + (f" {self._since}" if self._since else self._lately)]
 
+    @cached_property
+    def _patterns(self) -> set[PatternName]:
+        patterns = self._index.snapshot.patterns
+        return {pattern.name for pattern in patterns if pattern.lock == self._lock.id}
+
     def _pattern(self) -> Spans:
         """The pattern of the lock in which threads hardly go on."""
-        patterns = self._index.snapshot.patterns
-        names = {pattern.name for pattern in patterns if pattern.lock == self._lock.id}
-        ranked = [name for name in RANK if name in names]
+        ranked = [name for name in RANK if name in self._patterns]
         return [(f" ({ranked[0].words})", "waiting")] if ranked else []
 
     def _full_holder(self) -> Spans:
@@ -255,6 +258,8 @@ class _WaitWords:
     def _unknown_holder(self, words: str) -> Spans:
         """Return what the scan tells about the holder; ``words`` if it tells nothing."""
         words = brief_holds.phrase(self._index, self._lock) or words
+        if PatternName.CPU_STARVED in self._patterns:
+            words = "mostly free"
         return self._readers or self._likely or self._earlier or [(f"; {words}", "dim")]
 
     @property

@@ -283,6 +283,17 @@ def test_the_headline_of_a_chain_with_an_unknown_holder_says_so() -> None:
     )
 
 
+@pytest.mark.parametrize("width", [80, 200])
+def test_a_lock_that_nobody_takes_for_lack_of_cpus_has_no_unknown_holder(width: int) -> None:
+    """The details say that no thread held the lock in most of the wait."""
+    wait = records.wait(1, Kind.MUTEX, 0.265)
+    waiter = records.thread(11, "w", ThreadState.WAITING, waiting_for=wait)
+    starved = Pattern(PatternName.CPU_STARVED, 1, (11,), "12 threads runnable on 2 CPUs", "")
+    mutex = records.lock(1, "m", waiters=(11,))
+    index = SnapshotIndex(records.snapshot((waiter,), (mutex,), patterns=(starved,)))
+    assert line_text(headline(index, width)).endswith("; mostly free")
+
+
 def test_the_headline_of_a_class_without_a_holder_counts_all_its_waiters() -> None:
     """Each writer waits for a condition of its own; the leader alone goes on."""
     index = SnapshotIndex(blocking.writers(11))
