@@ -12,9 +12,11 @@ from typing import Any
 
 import pytest
 from support import shared_file
+from support.eventually import until
 from support.parsed_styles import keep_parsed
 from support.settled import use_turns
 
+from locktop.collector.linux.syscalls import is_futex, parse
 from locktop.collector.shm.segment import SharedMemory
 from locktop.collector.symbols.resolver import Resolver
 
@@ -83,9 +85,15 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def _sleeps_without_limit(tid: int) -> bool:
+    """Return whether a thread sleeps at a futex; a wait for the GIL has a time limit."""
+    call = parse(Path(f"/proc/self/task/{tid}/syscall").read_bytes())
+    return call is not None and is_futex(call.number) and not call.arguments[3]
+
+
 @pytest.fixture
 def second_tid() -> Iterator[int]:
-    """The id of a second living thread of this process."""
+    """The id of a second living thread of this process, which waits for a semaphore of Python."""
     release, started = threading.Event(), threading.Event()
     tids: list[int] = []
 
@@ -97,6 +105,7 @@ def second_tid() -> Iterator[int]:
     thread = threading.Thread(target=wait)
     thread.start()
     started.wait()
+    until(lambda: _sleeps_without_limit(tids[0]), "the wait of the second thread")
     yield tids[0]
     release.set()
     thread.join()

@@ -96,7 +96,9 @@ class PythonThreadNames:
 def _better(kernel: str, comm: str, python: str | None) -> str | None:
     """Return Python's name of a thread, or None if the kernel's says more.
 
-    Then the program gave the thread that name, and Python only counted.
+    Then the program gave the thread that name, and Python only counted. From CPython 3.14 on the
+    kernel may have the beginning of Python's name.
     """
-    is_default = python is not None and _DEFAULT.match(python) is not None
-    return None if is_default and kernel != comm else python
+    if python is None or kernel == comm or python.startswith(kernel):
+        return python
+    return None if _DEFAULT.match(python) else python

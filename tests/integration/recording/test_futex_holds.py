@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+from support.eventually import until
 from support.past import held_ns, past
 from support.targets import StartTarget
 
@@ -13,13 +14,18 @@ from locktop.collector.analysis.timeline_holds import holders_during
 from locktop.collector.extensions.whatif.answers import predict_recording
 from locktop.collector.extensions.whatif.model import WhatIfRefusal
 from locktop.collector.extensions.whatif.question import WantedChanges
-from locktop.collector.model import LaneState
+from locktop.collector.model import LaneState, Lock
 from locktop.collector.render.text import timeline
 from locktop.collector.render.text.timeline import longest_waits
 
 _ROUNDS = 5
 #: Of all holds together: clocks are read just before and after a system call.
 _ROUNDING_NS = 100_000
+
+
+def is_wanted(lock: Lock) -> bool:
+    """Return whether a lock is the mutex that the third thread waits for."""
+    return lock.type == "Rust Mutex" and "rust_wakers::want" in lock.name
 
 
 def test_the_time_line_shows_holds_of_a_rust_mutex_and_who_woke_whom(
@@ -31,14 +37,11 @@ def test_the_time_line_shows_holds_of_a_rust_mutex_and_who_woke_whom(
         scans.scan()
         target.go_on()
         truth = target.truth()
-        scans.scan()
+        # On a busy host, names may take longer than a scan waits for them.
+        until(lambda: any(is_wanted(lock) for lock in scans.scan().locks), "the name of the mutex")
         line = scans.line()
     third, long, brief = (truth[name][0] for name in ("third", "long", "brief"))
-    (mutex,) = (
-        lock
-        for lock in line.snapshot.locks
-        if lock.type == "Rust Mutex" and "rust_wakers::want" in lock.name
-    )
+    (mutex,) = filter(is_wanted, line.snapshot.locks)
     flows = [flow for flow in line.flows if flow.lock == mutex.id]
     assert Counter((flow.from_tid, flow.to_tid) for flow in flows) == {
         (long, third): _ROUNDS, (brief, third): _ROUNDS,

@@ -47,6 +47,11 @@ def named_by_the_kernel(entered: threading.Event, with_dummy: bool) -> None:
     stop.wait()
 
 
+def wait_with_a_longer_name() -> None:
+    """Name a thread longer than the kernel does: CPython 3.14 cuts the name for it."""
+    stop.wait()
+
+
 def started(thread: threading.Thread) -> threading.Thread:
     thread.daemon = True
     thread.start()
@@ -59,6 +64,7 @@ threads += [started(threading.Thread(target=stop.wait, name=f"worker-{n}")) for 
 threads += [
     started(threading.Thread(target=stop.wait, name="n" * 70)),
     started(threading.Thread(target=stop.wait)),
+    started(threading.Thread(target=wait_with_a_longer_name)),
     started(WithManyAttributes("çà et là")),
     started(WithManyAttributes("名前")),
     started(WithDictionary(name="with a dictionary")),

@@ -41,6 +41,16 @@ def test_threads_get_their_names_and_others_keep_those_of_the_kernel() -> None:
     assert program.scan({1: 1, 2: 1, 3: 1}) == {1: "MainThread", 2: "worker", 3: "comm"}
 
 
+def test_a_default_name_yields_to_a_name_of_the_kernel_unless_that_is_its_beginning() -> None:
+    """CPython 3.14 gives the kernel the names of its threads, which cuts them."""
+    names = {1: "Thread-1 (submit_orders)", 2: "Thread-2 (submit_orders)"}
+    kernel = {1: "Thread-1 (submi", 2: "io-thread"}
+    threads = tuple(records.thread(tid, kernel[tid], ThreadState.OTHER) for tid in kernel)
+    draft = records.snapshot(threads, ()).draft()
+    Program(names).probe.annotate(draft, {1: 1, 2: 1}, may_run_python=True)
+    assert [thread.name for thread in draft.threads] == [names[1], kernel[2]]
+
+
 def test_ended_threads_of_a_program_without_readable_names_are_forgotten() -> None:
     program = Program({})
     for _ in range(5):

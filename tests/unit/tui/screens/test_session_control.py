@@ -9,9 +9,16 @@ from unit.builders import scenarios
 
 async def test_the_keys_begin_and_end_a_session() -> None:
     async with opened() as screen:
-        await screen.keys("R", "E", "R")
-        assert screen.feed.sessions == [True, False, True]
-        assert "The session begins anew." in screen.text
+        for key, begins, message in (
+            ("R", True, "The session begins anew."),
+            ("E", False, "The session ended."),
+            ("R", True, "The session begins anew."),
+        ):
+            await screen.keys(key)
+            # A thread sets the session; the next key would replace work that has not begun.
+            await screen.says(message)
+            assert screen.feed.sessions.pop() is begins
+        assert not screen.feed.sessions
 
 
 async def test_the_first_line_says_that_the_figures_are_of_a_session() -> None:

@@ -57,3 +57,11 @@ def test_the_end_of_a_chain_says_in_which_call_the_thread_is() -> None:
     chain = texts(scenarios.normal())
     end = next(number for number, text in enumerate(chain) if text.startswith("  → "))
     assert chain[end].startswith("  → journal now in fsync(")
+
+
+def test_ended_threads_are_not_counted() -> None:
+    normal = scenarios.normal()
+    ended = [replace(one, tid=one.tid + 10_000, alive=False) for one in scenarios.empty().threads]
+    assert ended
+    more = replace(normal, threads=(*normal.threads, *ended))
+    assert starting(more, "threads") == starting(normal, "threads")
