@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from locktop.collector.analysis.timeline import cells
+from locktop.collector.errors import LocktopError
 from locktop.collector.model import LaneState, Snapshot, TimeLine, Window
 from locktop.collector.recording.history import History
 from locktop.collector.recording.time_lines import TimeLineReader
-from locktop.collector.sources.attach import attach
+from locktop.collector.sources.attach import Source, attach
+from support.eventually import until
 from support.targets import Target
 
 
@@ -18,7 +20,7 @@ class Past:
     """All scans of a process with the records up to each, as the command keeps them."""
 
     def __init__(self, target: Target) -> None:
-        self._source = attach(target.pid)
+        self._source = _attached(target)
         self._drain = self._source.drain()
         self.history = History()
 
@@ -40,6 +42,24 @@ class Past:
         if self._drain is not None:
             self._drain.close()
         self._source.close()
+
+
+def _attached(target: Target) -> Source:
+    """Attach as soon as the library has started, if the target has it.
+
+    A target that has said nothing may not have begun: it would be sampled.
+    """
+    if not target.has_library:
+        return attach(target.pid)
+    sources: list[Source] = []
+
+    def has_started() -> bool:
+        with suppress(LocktopError):
+            sources.append(attach(target.pid, only_exact=True))
+        return bool(sources)
+
+    until(has_started, "the library has started")
+    return sources[0]
 
 
 @contextmanager

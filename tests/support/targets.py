@@ -31,6 +31,9 @@ _COMPILERS = {
     ".rs": ["rustc", "--edition", "2021", "-g"],
 }
 
+#: Of a file's name, which has 255 bytes at most.
+_MAX_FLAG_WORDS = 100
+
 #: A target is a file with one of these suffixes; ``target.h`` and other headers are none.
 SUFFIXES = {*_COMPILERS, ".py", ".java", ".js"}
 
@@ -85,7 +88,10 @@ class Compiler:
         compiler = _COMPILERS[source.suffix]
         command = [str(requirements.command(compiler[0])), *compiler[1:], str(source), *flags]
         directory = self._directory_of(command, source, flags)
-        output = directory / "".join([name, *flags]).replace("/", "_")
+        flag_words = "".join(flags).replace("/", "_")
+        if len(flag_words) > _MAX_FLAG_WORDS:
+            flag_words = hashlib.sha256(flag_words.encode()).hexdigest()[:16]
+        output = directory / f"{name}{flag_words}"
         if not output.exists():
             directory.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=directory) as folder:
@@ -123,6 +129,7 @@ class Target:
             stdout=subprocess.PIPE,
             env={**os.environ, **(environment or {})},
         )
+        self.has_library = "LD_PRELOAD" in (environment or {})
         self._buffer = b""
         self._ended = False
 
