@@ -249,7 +249,7 @@ def test_namespaces_of_a_container_are_no_border(name: str) -> None:
         pid = next(
             pid
             for pid in procfs.pids()
-            if b"circles" in b"".join(procfs.read(f"/proc/{pid}/cmdline").split(b"\0"))
+            if name.encode() in procfs.read(f"/proc/{pid}/cmdline").split(b"\0")
             and procfs.own_tid(pid, pid) == own_pid
             and procfs.own_tid(pid, pid) != pid
         )
