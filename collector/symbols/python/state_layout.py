@@ -80,6 +80,12 @@ class StateLayout(Struct, frozen=True):
         return (-1,) if self.version < (3, 13) else (-2, -1)
 
     @property
+    def second_item_at(self) -> int:
+        """The second item of a tuple, from its content on. A size and, from 3.14 on, a hash come
+        before the first item (Include/cpython/tupleobject.h)."""
+        return 24 if self.version >= (3, 14) else 16
+
+    @property
     def has_exits_apart(self) -> bool:
         """Whether ``__exit__`` and its object lie on the stack one after the other."""
         return self.version >= (3, 14)
@@ -102,7 +108,9 @@ _FRAME_OF_312 = FrameLayout(
     exceptions_at=40, local_count_at=72, instructions_at=192,
 )  # fmt: skip
 #: The frame of a generator, behind its state (Include/cpython/genobject.h).
-_GENERATOR_FRAMES = {(3, 8): 16, (3, 9): 16, (3, 10): 16, (3, 11): 80, (3, 12): 72, (3, 13): 72}
+_GENERATOR_FRAMES = {
+    (3, 8): 16, (3, 9): 16, (3, 10): 16, (3, 11): 80, (3, 12): 72, (3, 13): 72, (3, 14): 72,
+}  # fmt: skip
 GENERATOR_STATE_BEFORE = 5  # bytes before that frame, from 3.11 on
 #: threads, id of a thread, its frame, the frame of its C frame; the layout of frames.
 _OLD: dict[tuple[int, int], tuple[int, int, int, int | None, FrameLayout]] = {
