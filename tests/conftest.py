@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from support import requirements
 from support.comparison import CompareWithUnprepared, comparison_with
+from support.eventually import until
 from support.targets import ROOT, Compiler, StartTarget, Target, remove_file_of, start_time
 
 from locktop.collector.sources.launch import preload_environment
@@ -103,7 +104,9 @@ def tmpfs(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
     def resized(size: int) -> Path:
         for left in directory.iterdir():
             left.unlink()
-        subprocess.run(["mount", "-o", f"remount,size={size}", str(directory)], check=True)
+        command = ["mount", "-o", f"remount,size={size}", str(directory)]
+        # The kernel gives the pages of a process that has ended back somewhat later.
+        until(lambda: subprocess.run(command, check=False).returncode == 0, "the new size")
         return directory
 
     try:

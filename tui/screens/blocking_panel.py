@@ -142,10 +142,12 @@ class BlockingPanel:
         rows: dict[int, BlockingRow] | None = None
         path: list[int] = []
         classes = index.class_of
+        holder = 0  # of the roots alike that these rows are in
         for row in blocking_rows.rows(index.blocking, index.threads, self._is_open, classes):
             id_ = self._id_of(row.key)
             if row.depth == 0:
-                roots = row.roots or ((row.root,) if row.root is not None else ())
+                roots = _roots(row)
+                holder = 0
                 is_match = any(self._is_match(index, root, wanted) for root in roots)
                 rows = {} if not wanted or is_match else None
                 if rows is not None:
@@ -158,14 +160,15 @@ class BlockingPanel:
                 self._parents[id_] = path[-1]
             path.append(id_)
             if row.depth == 0 and width < blocking.WIDE:
-                about = BlockingRow((_ABOUT, *row.key), 1, row.root or row.roots[0])
+                about = BlockingRow((_ABOUT, *row.key), 1, roots[0])
                 rows[self._id_of(about.key)] = about
                 self._parents[self._id_of(about.key)] = id_
-            if row.root is not None:
-                holder_steps = steps.get(_holder(index, row.root), ())
-                for step_id, step_row in self._step_rows(row, holder_steps[1:]):
+            own_holder = _common_holder(index, row)
+            if own_holder not in (0, holder):  # else the steps are above
+                for step_id, step_row in self._step_rows(row, steps.get(own_holder, ())[1:]):
                     rows[step_id] = step_row
                     self._parents[step_id] = id_
+            holder = own_holder if row.roots else holder
         if not trees and not wanted:
             main = BlockingRow(("thread", self._pid), 0)
             trees |= {id_: {id_: row} for id_, row in self._step_rows(main, steps.get(_MAIN, ()))}
@@ -284,6 +287,16 @@ class BlockingPanel:
             return None
         id_ = row.root.lock if row.root is not None else row.waiters[0].lock
         return index.locks.get(id_)
+
+
+def _roots(row: BlockingRow) -> tuple[BlockingRoot, ...]:
+    return row.roots or ((row.root,) if row.root is not None else ())
+
+
+def _common_holder(index: SnapshotIndex, row: BlockingRow) -> int:
+    """The tid of the holder of the root of a row, or of all its roots; 0 without one."""
+    holders = {_holder(index, root) for root in _roots(row)}
+    return holders.pop() if len(holders) == 1 else 0
 
 
 def _holder(index: SnapshotIndex, root: BlockingRoot) -> int:
