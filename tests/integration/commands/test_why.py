@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import requirements, tool
+from support import requirements, rights, tool
 from support.across import running
 from support.eventually import until
 from support.pythons import has_mutexes
@@ -260,6 +260,7 @@ def test_an_ordinary_user_hears_what_was_hidden(tmp_path: Path) -> None:
     """The pipes of a deadlock may be in a process of another user: it is possible at most."""
     if os.geteuid():
         pytest.skip("only root can start a process of another user")
+    rights.need_open_checkout()
     setpriv = requirements.command("setpriv", "util-linux")
     to_nobody = (str(setpriv), f"--reuid={NOBODY}", "--clear-groups")
     with running("circles", "both_read", *to_nobody) as pid:
@@ -349,7 +350,11 @@ def test_the_graph_of_the_machine_has_each_thread_that_waits() -> None:
         graphs = [tool.run("why", what, "--format", "dot").stdout for what in (pid, "--stuck")]
     for graph in graphs:
         assert f"subgraph cluster_{pid} " in graph
-        assert "and 4 more\\nwaits for Lock in reader" in graph
+        boxes = re.findall(r'label="[^"]*waits for Lock in reader', graph)
+        if has_mutexes(sys.executable):  # each wait has a lock of its own
+            assert len(boxes) == 5
+        else:
+            assert [box for box in boxes if "and 4 more\\n" in box] == boxes != []
         # The first thread waits for the end of another one, which is no step of the chain.
         assert re.search(rf't{pid} \[label="python[^"]*\\nwaits for ', graph), graph
 
