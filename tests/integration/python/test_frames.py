@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 from support import requirements, tool
-from support.pythons import PYTHON, PYTHONS, need_semaphores
+from support.pythons import PYTHON, PYTHONS, has_mutexes, need_semaphores
 from support.targets import PATIENCE_S, Target, source_of
 from support.watched import Need
 
@@ -147,6 +147,8 @@ def test_a_lock_with_many_short_waits_has_a_name_and_is_a_lock(
         waits = [thread.waiting_for for thread in snapshot.threads if thread.waiting_for]
         assert not any(wait.idle for wait in waits if wait.lock == most.id)
         assert most.used_as_lock
+        if has_mutexes(PYTHON):
+            return  # each wait of a thread has the same address, for whichever lock
         snapshot = source.scan()
         (lock,) = [lock for lock in snapshot.locks if lock.id == most.id]
         assert (lock.name, lock.used_as_lock) == (name, True), "later scans keep the finding"
