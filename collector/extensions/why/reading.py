@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from math import inf
 
@@ -61,16 +61,16 @@ def why_stuck() -> WhyAnswer:
     second = WaitScan(everybody, {})
     stuck = stuck_threads(first, second).possible
     at_locks = _lock_contenders(first, second)
-    pids = [
-        pid
-        for pid in everybody
-        if pid in at_locks or any(thread.tid in stuck for thread in first.host.threads(pid))
-    ]
-    pids.sort(key=_SleepBegins(first).earliest)
+    stuck_pids = {first.threads[tid].pid for tid in stuck}
+    pids = [pid for pid in everybody if pid in at_locks or pid in stuck_pids]
+    begins = _SleepBegins(first)
+    # A cycle of locks has two words or more, so a process with one word is the less likely one.
+    pids.sort(key=lambda pid: (_has_one_word(at_locks.get(pid, ())), begins.earliest(pid)))
+    contenders = {pid: threads for pid, threads in at_locks.items() if pid not in stuck_pids}
     if not pids:
         count, scan_s = len(everybody), time.monotonic() - begin
         return WhyAnswer((), count, {}, {}, hidden=_hidden(first), scan_s=scan_s)
-    answer = _answer(pids, WaitScan(pids, {}), begin, is_brief=True)
+    answer = _answer(pids, WaitScan(pids, {}), begin, _BoundedScanner(contenders))
     chains = tuple(chain for chain in answer.chains if chain.verdict in DEADLOCKED)
     return replace(answer, chains=chains)
 
@@ -112,19 +112,17 @@ def _may_wait_elsewhere(pid: int, tid: int) -> bool:
     return call is not None and not syscalls.is_futex(call.number)
 
 
-def _lock_contenders(first: WaitScan, second: WaitScan) -> set[int]:
-    """Return the processes of which several threads wait for locks whose word says so.
+def _lock_contenders(first: WaitScan, second: WaitScan) -> dict[int, list[HostThread]]:
+    """Return the threads that wait for locks whose word says so, if a process has several.
 
     The word of a mutex of glibc, and of one of Rust, is 2 while threads wait for it. A thread that
     has run between the scans is not stuck.
     """
-    counts: Counter[int] = Counter()
+    contenders: dict[int, list[HostThread]] = defaultdict(list)
     for tid, thread in first.threads.items():
-        if second.threads.get(tid) != thread:
-            continue
-        if _is_contender(thread):
-            counts[thread.pid] += 1
-    return {pid for pid, count in counts.items() if count > 1}
+        if second.threads.get(tid) == thread and _is_contender(thread):
+            contenders[thread.pid].append(thread)
+    return {pid: threads for pid, threads in contenders.items() if len(threads) > 1}
 
 
 def _is_contender(thread: HostThread) -> bool:
@@ -132,8 +130,14 @@ def _is_contender(thread: HostThread) -> bool:
     return wait is not None and not wait.timed and wait.value == _CONTENDED
 
 
+def _has_one_word(contenders: Sequence[HostThread]) -> bool:
+    """Return whether all of these threads wait for one lock; False without threads."""
+    waits = [futex.parse_wait(thread.pid, thread.call) for thread in contenders if thread.call]
+    return len({wait.address for wait in waits if wait is not None}) == 1
+
+
 def _answer(
-    pids: Sequence[int], calls: WaitScan, begin: float, is_brief: bool = False
+    pids: Sequence[int], calls: WaitScan, begin: float, scanner: _Scanner | None = None
 ) -> WhyAnswer:
     """Return the answer.
 
@@ -141,10 +145,10 @@ def _answer(
         pids: the processes.
         calls: a scan without locks.
         begin: a time.monotonic().
-        is_brief: whether the time for full scans of processes has a limit.
+        scanner: scans processes.
     """
     scans: dict[int, ProcessScan] = {}
-    scanner = _Scanner(is_brief)
+    scanner = scanner or _Scanner()
     first = calls
     # The owner of a lock may be in a process that the calls alone do not lead to.
     while new := _lock_waiters(first, scans):
@@ -213,15 +217,35 @@ class _SleepBegins:
 
 
 class _Scanner:
-    """Scans processes: in full until the time for that is spent, then briefly."""
-
-    def __init__(self, has_limit: bool) -> None:
-        self._until = time.monotonic() + (FULL_SCANS_S if has_limit else inf)
-        self._cpu_until = time.process_time() + (FULL_SCANS_CPU_S if has_limit else inf)
-        self._brief: list[int] = []
+    """Scans processes in full."""
 
     def scan(self, pid: int) -> ProcessScan:
         """Return the scan of a process."""
+        return lock_waits.scan(pid)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences about what the scans left out."""
+        return ()
+
+
+class _BoundedScanner(_Scanner):
+    """Scans processes in full until the time for that is spent, then briefly."""
+
+    def __init__(self, contenders: Mapping[int, Sequence[HostThread]]) -> None:
+        """Args:
+        contenders: by process, threads that wait for locks. A process that has less than two
+            of them left is not scanned: the others went on, and it is in no deadlock.
+        """
+        self._contenders = contenders
+        self._until = time.monotonic() + FULL_SCANS_S
+        self._cpu_until = time.process_time() + FULL_SCANS_CPU_S
+        self._brief: list[int] = []
+
+    def scan(self, pid: int) -> ProcessScan:
+        contenders = self._contenders.get(pid)
+        if contenders is not None and sum(map(_has_slept, contenders)) < 2:
+            return ProcessScan()
         is_full = time.monotonic() < self._until and time.process_time() < self._cpu_until
         if not is_full:
             self._brief.append(pid)
@@ -229,13 +253,20 @@ class _Scanner:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """A sentence about the processes that were scanned briefly; () if there are none."""
         if not self._brief:
             return ()
         pids = ", ".join(map(str, self._brief))
         return (
             f"probable holders of locks were not searched in {pids}; `locktop why PID` does so",
         )
+
+
+def _has_slept(thread: HostThread) -> bool:
+    """Return whether a thread has not run since it was read."""
+    try:
+        return procfs.thread_runs(thread.pid, thread.tid) == thread.runs
+    except (OSError, ValueError):
+        return False
 
 
 def _pids(chains: Collection[Chain]) -> list[int]:
@@ -267,11 +298,7 @@ class _StepDetails:
             since = self._clock.asleep_since(thread.pid, thread.tid)
             if since is not None:
                 duration_s, is_lower_bound = time.monotonic() - since, True
-        try:
-            is_same = procfs.thread_runs(thread.pid, thread.tid) == thread.runs
-        except (OSError, ValueError):
-            is_same = False
-        if not is_same:
+        if not _has_slept(thread):
             return step
         more = replace(awaited, frames=frames, duration_s=duration_s, is_lower_bound=is_lower_bound)
         return replace(step, awaited=more)
