@@ -20,7 +20,7 @@ from support.rights import NOBODY
 from support.targets import StartTarget, source_of
 
 from locktop.collector.extensions.why import reading
-from locktop.collector.linux import procfs, unix_sockets
+from locktop.collector.linux import open_files, procfs, unix_sockets
 
 #: `locktop why` is asked so often about processes that may go on.
 _QUERIES = 2
@@ -78,8 +78,8 @@ _UNSURE = {
     "writing_end_in_a_message": "may still receive a descriptor",
     "timer_with_a_signal": "has a timer",
 }
-#: Scenarios with a file system in user space run alone: it is not known which of several daemons
-#: serves a file.
+#: Scenarios with a file system in user space run alone: an older kernel does not tell which of
+#: several daemons serves a file.
 _FILE_SYSTEM = "file_system"
 _CIRCLES, _NEAR_CIRCLES = ("circles", "rare_circles"), ("near_circles", "rare_near_circles")
 
@@ -167,6 +167,36 @@ def test_a_slow_daemon_of_a_file_system_is_no_deadlock(program: str, name: str) 
     requirements.right_to_mount()
     with running(program, name) as pid:
         assert tool.run("why", pid).returncode == 0
+
+
+def test_of_several_daemons_of_file_systems_the_right_one_is_named() -> None:
+    requirements.right_to_mount()
+    circles, near = "rare_circles", "rare_near_circles"
+    slow = "file_system_with_a_slow_daemon"
+    with (
+        running(circles, "file_system_whose_daemon_reads_from_a_reader") as first,
+        running(circles, "file_system_whose_daemon_waits_for_the_lock_of_a_reader") as second,
+        running(near, slow) as healthy,
+    ):
+        if not _says_file_systems():
+            assert [chains([pid])[pid]["verdict"] for pid in (first, healthy)] == ["waits"] * 2
+            return
+        until(lambda: tool.run("why", first, second).returncode == 1, "status 1")
+        verdicts = {
+            pid: chain["verdict"] for pid, chain in chains([first, second, healthy]).items()
+        }
+        assert verdicts == {first: "deadlock", second: "deadlock", healthy: "waits"}
+        assert chains([healthy])[healthy]["steps"][-1]["pid"] != healthy
+
+
+def _says_file_systems() -> bool:
+    """Return whether the kernel tells which file system a daemon serves."""
+    devices = open_files.read_all(procfs.pids()).by_target["/dev/fuse"]
+    return any(
+        name == "fuse_connection"
+        for device in devices
+        for name, _ in open_files.information(device.pid, device.fd)
+    )
 
 
 def has_in_order(text: str, parts: tuple[str, ...]) -> bool:
