@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from itertools import islice
 from math import inf
 
 from msgspec.structs import replace
@@ -30,6 +30,7 @@ _BETWEEN_S = 0.25
 #: Processes of which the locks and the stacks are read: the nearest ones.
 _MAX_SCANS = 24
 _CONTENDED = 2
+_MIN_STUCK = 2  # threads in a deadlock at locks that --stuck looks for
 #: Of --stuck: seconds, and CPU seconds, for full scans. These resolve names and search for probable
 #: holders.
 FULL_SCANS_S, FULL_SCANS_CPU_S = 6.0, 3.0
@@ -44,7 +45,7 @@ def why(pids: Sequence[int]) -> WhyAnswer:
     """
     for pid in pids:
         find_process(pid)
-    return _answer(pids, WaitScan(pids, {}), time.monotonic())
+    return _answer(pids, WaitScan(pids, {}), time.monotonic(), _Scanner())
 
 
 def why_stuck() -> WhyAnswer:
@@ -61,16 +62,14 @@ def why_stuck() -> WhyAnswer:
     second = WaitScan(everybody, {})
     stuck = stuck_threads(first, second).possible
     at_locks = _lock_contenders(first, second)
-    pids = [
-        pid
-        for pid in everybody
-        if pid in at_locks or any(thread.tid in stuck for thread in first.host.threads(pid))
-    ]
+    behind_calls = {first.threads[tid].pid for tid in stuck}
+    pids = [pid for pid in everybody if pid in at_locks or pid in behind_calls]
     pids.sort(key=_SleepBegins(first).earliest)
     if not pids:
         count, scan_s = len(everybody), time.monotonic() - begin
         return WhyAnswer((), count, {}, {}, hidden=_hidden(first), scan_s=scan_s)
-    answer = _answer(pids, WaitScan(pids, {}), begin, is_brief=True)
+    may_move = {pid: tids for pid, tids in at_locks.items() if pid not in behind_calls}
+    answer = _answer(pids, WaitScan(pids, {}), begin, _Scanner(may_move, has_limit=True))
     chains = tuple(chain for chain in answer.chains if chain.verdict in DEADLOCKED)
     return replace(answer, chains=chains)
 
@@ -112,19 +111,29 @@ def _may_wait_elsewhere(pid: int, tid: int) -> bool:
     return call is not None and not syscalls.is_futex(call.number)
 
 
-def _lock_contenders(first: WaitScan, second: WaitScan) -> set[int]:
-    """Return the processes of which several threads wait for locks whose word says so.
+def _lock_contenders(first: WaitScan, second: WaitScan) -> dict[int, list[HostThread]]:
+    """Return the threads that wait for locks whose word says so, if a process has several.
 
     The word of a mutex of glibc, and of one of Rust, is 2 while threads wait for it. A thread that
     has run between the scans is not stuck.
     """
-    counts: Counter[int] = Counter()
+    contenders: dict[int, list[HostThread]] = {}
     for tid, thread in first.threads.items():
-        if second.threads.get(tid) != thread:
-            continue
-        if _is_contender(thread):
-            counts[thread.pid] += 1
-    return {pid for pid, count in counts.items() if count > 1}
+        if second.threads.get(tid) == thread and _is_contender(thread):
+            contenders.setdefault(thread.pid, []).append(thread)
+    return {pid: threads for pid, threads in contenders.items() if len(threads) >= _MIN_STUCK}
+
+
+def still_wait(threads: Sequence[HostThread]) -> bool:
+    """Return whether several of these threads have not run since they were read."""
+    return len(list(islice(filter(_has_not_run, threads), _MIN_STUCK))) == _MIN_STUCK
+
+
+def _has_not_run(thread: HostThread) -> bool:
+    try:
+        return procfs.thread_runs(thread.pid, thread.tid) == thread.runs
+    except (OSError, ValueError):
+        return False
 
 
 def _is_contender(thread: HostThread) -> bool:
@@ -132,23 +141,21 @@ def _is_contender(thread: HostThread) -> bool:
     return wait is not None and not wait.timed and wait.value == _CONTENDED
 
 
-def _answer(
-    pids: Sequence[int], calls: WaitScan, begin: float, is_brief: bool = False
-) -> WhyAnswer:
+def _answer(pids: Sequence[int], calls: WaitScan, begin: float, scanner: _Scanner) -> WhyAnswer:
     """Return the answer.
 
     Args:
         pids: the processes.
         calls: a scan without locks.
         begin: a time.monotonic().
-        is_brief: whether the time for full scans of processes has a limit.
+        scanner: scans the processes on the way.
     """
     scans: dict[int, ProcessScan] = {}
-    scanner = _Scanner(is_brief)
     first = calls
     # The owner of a lock may be in a process that the calls alone do not lead to.
     while new := _lock_waiters(first, scans):
         scans |= {pid: scanner.scan(pid) for pid in new}
+        pids = [pid for pid in pids if pid not in scanner.moved]
         first = WaitScan(pids, scans)
     time.sleep(_BETWEEN_S)
     stuck = stuck_threads(first, WaitScan(pids, scans))
@@ -213,15 +220,31 @@ class _SleepBegins:
 
 
 class _Scanner:
-    """Scans processes: in full until the time for that is spent, then briefly."""
+    """Scans processes: in full until the time for that is spent, then briefly.
 
-    def __init__(self, has_limit: bool) -> None:
+    Attributes:
+        moved: The processes that were not scanned, as their threads did not wait on.
+    """
+
+    def __init__(
+        self, may_move: Mapping[int, Sequence[HostThread]] | None = None, has_limit: bool = False
+    ) -> None:
+        """Args:
+        may_move: by pid, the threads for which alone a process is scanned.
+        has_limit: whether the time for full scans has a limit.
+        """
+        self.moved: set[int] = set()
+        self._may_move = may_move or {}
         self._until = time.monotonic() + (FULL_SCANS_S if has_limit else inf)
         self._cpu_until = time.process_time() + (FULL_SCANS_CPU_S if has_limit else inf)
         self._brief: list[int] = []
 
     def scan(self, pid: int) -> ProcessScan:
-        """Return the scan of a process."""
+        """Return the scan of a process; nothing of one whose threads have moved since."""
+        threads = self._may_move.get(pid)
+        if threads is not None and not still_wait(threads):
+            self.moved.add(pid)
+            return ProcessScan()
         is_full = time.monotonic() < self._until and time.process_time() < self._cpu_until
         if not is_full:
             self._brief.append(pid)
@@ -267,11 +290,7 @@ class _StepDetails:
             since = self._clock.asleep_since(thread.pid, thread.tid)
             if since is not None:
                 duration_s, is_lower_bound = time.monotonic() - since, True
-        try:
-            is_same = procfs.thread_runs(thread.pid, thread.tid) == thread.runs
-        except (OSError, ValueError):
-            is_same = False
-        if not is_same:
+        if not _has_not_run(thread):
             return step
         more = replace(awaited, frames=frames, duration_s=duration_s, is_lower_bound=is_lower_bound)
         return replace(step, awaited=more)
