@@ -38,7 +38,7 @@ class _Stream(Protocol):
 
 
 class _Lz4Stream:
-    """What the program ``lz4`` unpacks."""
+    """The output of the program ``lz4``, which unpacks a file."""
 
     def __init__(self, file: BinaryIO) -> None:
         os.lseek(file.fileno(), 0, os.SEEK_SET)  # a file object may have read ahead
