@@ -328,7 +328,8 @@ def test_the_exit_status_is_that_of_check() -> None:
     with running("circles", "both_read") as stuck, running("near_circles", "udp") as healthy:
         until(lambda: tool.run("why", stuck).returncode == 1, "status 1")
         assert tool.run("why", healthy).returncode == 0
-        assert tool.run("why", healthy, stuck).returncode == 1
+        # A descriptor that another program has in a message makes it possible for a moment.
+        until(lambda: tool.run("why", healthy, stuck).returncode == 1, "status 1 of one of two")
 
 
 def test_stuck_shows_the_deadlocks_of_the_whole_machine() -> None:
