@@ -45,6 +45,8 @@ _SLEEPS = frozenset({"nanosleep", "clock_nanosleep"})
 _OPENS = frozenset({"open", "openat"})
 _FOR_OTHER_END = "wait_for_partner"  # the kernel's function for FIFOs (fs/pipe.c)
 _FOR_SIGNALS = frozenset({"pause", "rt_sigsuspend", "rt_sigtimedwait"})
+_STARTS = frozenset({"vfork", "clone", "clone3"})
+_CLONE_VFORK = 0x4000  # linux/sched.h
 _SYSTEM_V = frozenset({"semop", "semtimedop", "msgrcv", "msgsnd"})
 _POLLS = frozenset({"poll", "ppoll"})
 _SELECTS = frozenset({"select", "pselect6"})
@@ -138,9 +140,8 @@ class CallWaits:
     ) -> Awaited | None:
         if name in ("wait4", "waitid"):
             return self._on_children(thread, name, arguments)
-        if name == "vfork":
-            children = self._host.children.get(thread.pid, ())
-            return self._processes(thread, "waits for the start of", "child", children)
+        if name in _STARTS and self._shares_until_start(thread.pid, name, arguments[0]):
+            return self._on_start(thread)
         assert thread.call is not None
         return self._on_futex(thread) if syscalls.is_futex(thread.call.number) else None
 
@@ -296,6 +297,27 @@ class CallWaits:
         text = " or ".join(names[:2]) + (f" or {len(names) - 2} others" if names[2:] else "")
         end = FileEnd("", role, tuple(pids), "" if pids else "a child that is not known")
         return self._waiting(thread, f"{verb} {text or 'a child'}", end)
+
+    @staticmethod
+    def _shares_until_start(pid: int, name: str, first: int) -> bool:
+        """Return whether a caller waits until its child has called execve() or has ended."""
+        if name == "clone3":
+            first = int.from_bytes(process_memory.read(pid, first, 8), "little")
+        return name == "vfork" or bool(first & _CLONE_VFORK)
+
+    def _on_start(self, thread: HostThread) -> Awaited:
+        """vfork() or posix_spawn(): until its start a child has the memory of its parent."""
+        line = self._command_line(thread.pid)
+        children = self._host.children.get(thread.pid, ())
+        new = [child for child in children if self._command_line(child) == line]
+        return self._processes(thread, "waits for the start of", "child", new)
+
+    @staticmethod
+    def _command_line(pid: int) -> Sequence[str] | None:
+        try:
+            return procfs.cmdline(pid)
+        except OSError:
+            return None
 
     def _stop_wait(self, thread: HostThread) -> Awaited:
         try:

@@ -14,6 +14,7 @@ from locktop.collector.extensions.why.host import Host
 from locktop.collector.extensions.why.model import UNTOLD
 from locktop.collector.linux import mounts, open_files, procfs
 from locktop.collector.linux.internet_sockets import InternetSocket
+from locktop.collector.linux.mounts import Mount
 from locktop.collector.linux.unix_sockets import UnixSocket
 
 _SOCKET = re.compile(r"socket:\[(\d+)\]")
@@ -23,7 +24,7 @@ _EPOLL, _EVENTFD, _TIMERFD, _PIDFD = (
     f"anon_inode:[{name}]" for name in ("eventpoll", "eventfd", "timerfd", "pidfd")
 )
 _IO_URING = "anon_inode:[io_uring]"
-_FUSE_DEVICE = "/dev/fuse"
+_FUSE_DEVICE, _FUSE_CONNECTION = "/dev/fuse", "fuse_connection"  # the second of its fdinfo
 #: File systems whose files are not touched: that may hang.
 _REMOTE = ("nfs", "cifs", "smb", "ceph", "9p", "afs", "autofs")
 _NOT_ARMED = "(0, 0)"
@@ -130,9 +131,10 @@ class FileEnds:
 
     def _path(self, pid: int, fd: int, target: str, writes: bool | None) -> FileEnd:
         """A FIFO has ends like a pipe; other files are ready by themselves."""
-        type_ = self._file_system(pid, fd)
+        mount = self._mount(pid, fd)
+        type_ = mount.type
         if type_.startswith("fuse"):
-            return self._fuse(pid, fd, target)
+            return self._fuse(fd, target, mount)
         if type_ == "mqueue":
             return FileEnd(f"queue {target}", other_end="any process")
         if type_ and not type_.startswith(_REMOTE) and _is_fifo(pid, fd):
@@ -140,16 +142,25 @@ class FileEnds:
         return FileEnd(_descriptor_name(fd, target), other_end="the kernel")
 
     @staticmethod
-    def _file_system(pid: int, fd: int) -> str:
-        mount = dict(open_files.information(pid, fd)).get("mnt_id", "")
-        return mounts.file_system(pid, int(mount)) if mount.isdigit() else ""
+    def _mount(pid: int, fd: int) -> Mount:
+        number = dict(open_files.information(pid, fd)).get("mnt_id", "")
+        return mounts.mount(pid, int(number)) if number.isdigit() else Mount()
 
-    def _fuse(self, pid: int, fd: int, target: str) -> FileEnd:
-        """A file of a file system in user space: its daemon has the device open."""
-        daemons = [file.pid for file in self._host.openers(_FUSE_DEVICE)]
+    def _fuse(self, fd: int, target: str, mount: Mount) -> FileEnd:
+        """A file of a file system in user space: its daemon has the device open.
+
+        A kernel of 2025 or later tells the file system of each open device.
+        """
+        connections = {
+            file: dict(open_files.information(file.pid, file.fd)).get(_FUSE_CONNECTION, "")
+            for file in self._host.openers(_FUSE_DEVICE)
+        }
+        has_numbers = any(connections.values())
+        wanted = str(mount.device) if has_numbers else ""
+        daemons = {file.pid for file, number in connections.items() if number == wanted}
         name = f"{_descriptor_name(fd, target)}, of a file system in user space"
-        if len(set(daemons)) == 1:
-            return self._shared_end(name, "daemon of the file system", daemons)
+        if len(daemons) == 1 or (daemons and has_numbers):
+            return self._shared_end(name, "daemon of the file system", sorted(daemons))
         return FileEnd(name, other_end="the daemon of the file system, which is not known")
 
     def _shared_end(self, name: str, role: str, pids: Iterable[int]) -> FileEnd:

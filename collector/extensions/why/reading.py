@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from itertools import islice
 from math import inf
 
 from msgspec.structs import replace
@@ -30,6 +30,7 @@ _BETWEEN_S = 0.25
 #: Processes of which the locks and the stacks are read: the nearest ones.
 _MAX_SCANS = 24
 _CONTENDED = 2
+_MIN_STUCK = 2  # threads in a deadlock at locks that --stuck looks for
 #: Of --stuck: seconds, and CPU seconds, for full scans. These resolve names and search for probable
 #: holders.
 FULL_SCANS_S, FULL_SCANS_CPU_S = 6.0, 3.0
@@ -44,7 +45,7 @@ def why(pids: Sequence[int]) -> WhyAnswer:
     """
     for pid in pids:
         find_process(pid)
-    return _answer(pids, WaitScan(pids, {}), time.monotonic())
+    return _answer(pids, WaitScan(pids, {}), time.monotonic(), _Scanner())
 
 
 def why_stuck() -> WhyAnswer:
@@ -61,16 +62,16 @@ def why_stuck() -> WhyAnswer:
     second = WaitScan(everybody, {})
     stuck = stuck_threads(first, second).possible
     at_locks = _lock_contenders(first, second)
-    stuck_pids = {first.threads[tid].pid for tid in stuck}
-    pids = [pid for pid in everybody if pid in at_locks or pid in stuck_pids]
+    behind_calls = {first.threads[tid].pid for tid in stuck}
+    pids = [pid for pid in everybody if pid in at_locks or pid in behind_calls]
     begins = _SleepBegins(first)
     # A cycle of locks has two words or more, so a process with one word is the less likely one.
     pids.sort(key=lambda pid: (_has_one_word(at_locks.get(pid, ())), begins.earliest(pid)))
-    contenders = {pid: threads for pid, threads in at_locks.items() if pid not in stuck_pids}
     if not pids:
         count, scan_s = len(everybody), time.monotonic() - begin
         return WhyAnswer((), count, {}, {}, hidden=_hidden(first), scan_s=scan_s)
-    answer = _answer(pids, WaitScan(pids, {}), begin, _BoundedScanner(contenders))
+    may_move = {pid: tids for pid, tids in at_locks.items() if pid not in behind_calls}
+    answer = _answer(pids, WaitScan(pids, {}), begin, _Scanner(may_move, has_limit=True))
     chains = tuple(chain for chain in answer.chains if chain.verdict in DEADLOCKED)
     return replace(answer, chains=chains)
 
@@ -118,11 +119,23 @@ def _lock_contenders(first: WaitScan, second: WaitScan) -> dict[int, list[HostTh
     The word of a mutex of glibc, and of one of Rust, is 2 while threads wait for it. A thread that
     has run between the scans is not stuck.
     """
-    contenders: dict[int, list[HostThread]] = defaultdict(list)
+    contenders: dict[int, list[HostThread]] = {}
     for tid, thread in first.threads.items():
         if second.threads.get(tid) == thread and _is_contender(thread):
-            contenders[thread.pid].append(thread)
-    return {pid: threads for pid, threads in contenders.items() if len(threads) > 1}
+            contenders.setdefault(thread.pid, []).append(thread)
+    return {pid: threads for pid, threads in contenders.items() if len(threads) >= _MIN_STUCK}
+
+
+def still_wait(threads: Sequence[HostThread]) -> bool:
+    """Return whether several of these threads have not run since they were read."""
+    return len(list(islice(filter(_has_not_run, threads), _MIN_STUCK))) == _MIN_STUCK
+
+
+def _has_not_run(thread: HostThread) -> bool:
+    try:
+        return procfs.thread_runs(thread.pid, thread.tid) == thread.runs
+    except (OSError, ValueError):
+        return False
 
 
 def _is_contender(thread: HostThread) -> bool:
@@ -136,23 +149,21 @@ def _has_one_word(contenders: Sequence[HostThread]) -> bool:
     return len({wait.address for wait in waits if wait is not None}) == 1
 
 
-def _answer(
-    pids: Sequence[int], calls: WaitScan, begin: float, scanner: _Scanner | None = None
-) -> WhyAnswer:
+def _answer(pids: Sequence[int], calls: WaitScan, begin: float, scanner: _Scanner) -> WhyAnswer:
     """Return the answer.
 
     Args:
         pids: the processes.
         calls: a scan without locks.
         begin: a time.monotonic().
-        scanner: scans processes.
+        scanner: scans the processes on the way.
     """
     scans: dict[int, ProcessScan] = {}
-    scanner = scanner or _Scanner()
     first = calls
     # The owner of a lock may be in a process that the calls alone do not lead to.
     while new := _lock_waiters(first, scans):
         scans |= {pid: scanner.scan(pid) for pid in new}
+        pids = [pid for pid in pids if pid not in scanner.moved]
         first = WaitScan(pids, scans)
     time.sleep(_BETWEEN_S)
     stuck = stuck_threads(first, WaitScan(pids, scans))
@@ -217,34 +228,30 @@ class _SleepBegins:
 
 
 class _Scanner:
-    """Scans processes in full."""
+    """Scans processes: in full until the time for that is spent, then briefly.
 
-    def scan(self, pid: int) -> ProcessScan:
-        """Return the scan of a process."""
-        return lock_waits.scan(pid)
+    Attributes:
+        moved: The processes that were not scanned, as their threads did not wait on.
+    """
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Sentences about what the scans left out."""
-        return ()
-
-
-class _BoundedScanner(_Scanner):
-    """Scans processes in full until the time for that is spent, then briefly."""
-
-    def __init__(self, contenders: Mapping[int, Sequence[HostThread]]) -> None:
+    def __init__(
+        self, may_move: Mapping[int, Sequence[HostThread]] | None = None, has_limit: bool = False
+    ) -> None:
         """Args:
-        contenders: by process, threads that wait for locks. A process that has less than two
-            of them left is not scanned: the others went on, and it is in no deadlock.
+        may_move: by pid, the threads for which alone a process is scanned.
+        has_limit: whether the time for full scans has a limit.
         """
-        self._contenders = contenders
-        self._until = time.monotonic() + FULL_SCANS_S
-        self._cpu_until = time.process_time() + FULL_SCANS_CPU_S
+        self.moved: set[int] = set()
+        self._may_move = may_move or {}
+        self._until = time.monotonic() + (FULL_SCANS_S if has_limit else inf)
+        self._cpu_until = time.process_time() + (FULL_SCANS_CPU_S if has_limit else inf)
         self._brief: list[int] = []
 
     def scan(self, pid: int) -> ProcessScan:
-        contenders = self._contenders.get(pid)
-        if contenders is not None and sum(map(_has_slept, contenders)) < 2:
+        """Return the scan of a process; nothing of one whose threads have moved since."""
+        threads = self._may_move.get(pid)
+        if threads is not None and not still_wait(threads):
+            self.moved.add(pid)
             return ProcessScan()
         is_full = time.monotonic() < self._until and time.process_time() < self._cpu_until
         if not is_full:
@@ -253,20 +260,13 @@ class _BoundedScanner(_Scanner):
 
     @property
     def notes(self) -> tuple[str, ...]:
+        """A sentence about the processes that were scanned briefly; () if there are none."""
         if not self._brief:
             return ()
         pids = ", ".join(map(str, self._brief))
         return (
             f"probable holders of locks were not searched in {pids}; `locktop why PID` does so",
         )
-
-
-def _has_slept(thread: HostThread) -> bool:
-    """Return whether a thread has not run since it was read."""
-    try:
-        return procfs.thread_runs(thread.pid, thread.tid) == thread.runs
-    except (OSError, ValueError):
-        return False
 
 
 def _pids(chains: Collection[Chain]) -> list[int]:
@@ -298,7 +298,7 @@ class _StepDetails:
             since = self._clock.asleep_since(thread.pid, thread.tid)
             if since is not None:
                 duration_s, is_lower_bound = time.monotonic() - since, True
-        if not _has_slept(thread):
+        if not _has_not_run(thread):
             return step
         more = replace(awaited, frames=frames, duration_s=duration_s, is_lower_bound=is_lower_bound)
         return replace(step, awaited=more)

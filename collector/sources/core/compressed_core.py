@@ -1,17 +1,19 @@
 """Cores that systemd or a user has compressed: unpacked into a private file that ends with us.
 
 zstandard is a dependency already, and Python has xz. For lz4, which systemd wrote before version
-246, another program unpacks the core.
+246, the program ``lz4`` unpacks the core.
 """
 
 from __future__ import annotations
 
 import lzma
 import os
+import shutil
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing
-from typing import IO, BinaryIO
+from typing import IO, BinaryIO, Protocol
 
 import zstandard
 
@@ -25,6 +27,39 @@ _ZEROS = bytes(_BLOCK)
 _LEFT_FREE = 256 << 20
 #: Bytes: a window of 128 MiB is the largest that zstd makes without a special option.
 _MAX_WINDOW = 128 << 20
+
+
+class _Stream(Protocol):
+    """The unpacked bytes of a file."""
+
+    def read(self, size: int = ..., /) -> bytes: ...
+
+    def close(self) -> None: ...
+
+
+class _Lz4Stream:
+    """The output of the program ``lz4``, which unpacks a file."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        os.lseek(file.fileno(), 0, os.SEEK_SET)  # a file object may have read ahead
+        self._process = subprocess.Popen(
+            ["lz4", "-dc"], stdin=file, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+        assert self._process.stdout is not None
+        self._output = self._process.stdout
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Return the next bytes, b"" at the end. Raises EOFError if the file is damaged."""
+        data = self._output.read(size)
+        if not data and (status := self._process.wait()):
+            raise EOFError(f"lz4 ended with status {status}")
+        return data
+
+    def close(self) -> None:
+        """End the program."""
+        self._output.close()
+        self._process.kill()
+        self._process.wait()
 
 
 def begins_as_core(file: BinaryIO) -> bool:
@@ -51,12 +86,12 @@ def unpacked(path: str) -> IO[bytes] | None:
     with open(path, "rb") as file:
         head = file.read(len(_XZ))
         file.seek(0)
-        if head.startswith(_LZ4):
+        if head.startswith(_LZ4) and shutil.which("lz4") is None:
             raise LocktopError(
-                f"{path}: locktop does not unpack lz4: `lz4 -d {path} CORE`, or"
+                f"{path}: the program lz4 is missing, which unpacks it; or use"
                 " `coredumpctl dump -o CORE PID`"
             )
-        if not head.startswith((_ZSTD, _XZ)):
+        if not head.startswith((_ZSTD, _XZ, _LZ4)):
             return None
         about = os.fstat(file.fileno())
         target = tempfile.NamedTemporaryFile(prefix="locktop-core-")  # noqa: SIM115
@@ -78,14 +113,16 @@ def unpacked(path: str) -> IO[bytes] | None:
     return target
 
 
-def _stream(file: BinaryIO, head: bytes) -> BinaryIO:
+def _stream(file: BinaryIO, head: bytes) -> _Stream:
+    if head.startswith(_LZ4):
+        return _Lz4Stream(file)
     if head.startswith(_XZ):
-        return lzma.LZMAFile(file)  # type: ignore[return-value]
+        return lzma.LZMAFile(file)
     decompressor = zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW)
     return decompressor.stream_reader(file, read_across_frames=True, closefd=False)
 
 
-def _blocks(stream: BinaryIO) -> Iterator[bytes]:
+def _blocks(stream: _Stream) -> Iterator[bytes]:
     while block := stream.read(_BLOCK):
         yield block
 

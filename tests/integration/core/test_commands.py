@@ -7,6 +7,7 @@ import lzma
 import random
 import shutil
 import struct
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing, suppress
@@ -14,11 +15,12 @@ from pathlib import Path
 
 import pytest
 import zstandard
-from support import tool
+from support import requirements, tool
 from support.cores import core_of, kernel_core_of, kernel_writes_cores
 from support.targets import Compiler, Target
 
 from locktop.collector.errors import LocktopError
+from locktop.collector.sources.core import compressed_core
 from locktop.collector.sources.core.source import CoreSource
 
 _SCRIPTS = ("stay", "lock a, meet 1, lock b", "lock b, meet 1, lock a")
@@ -163,11 +165,17 @@ def test_a_command_that_needs_time_says_what_to_use(command: str, planted: Plant
     )
 
 
-@pytest.mark.parametrize("suffix", ["zst", "xz"])
+def _compressed(data: bytes, suffix: str) -> bytes:
+    if suffix == "lz4":
+        lz4 = requirements.command("lz4")
+        return subprocess.run([lz4, "-zc"], input=data, capture_output=True, check=True).stdout
+    return lzma.compress(data, preset=0) if suffix == "xz" else zstandard.compress(data)
+
+
+@pytest.mark.parametrize("suffix", ["zst", "xz", "lz4"])
 def test_a_compressed_core_is_unpacked(suffix: str, planted: Planted, tmp_path: Path) -> None:
-    data = planted.core.read_bytes()
     packed = tmp_path / f"core.{suffix}"
-    small = lzma.compress(data, preset=0) if suffix == "xz" else zstandard.compress(data)
+    small = _compressed(planted.core.read_bytes(), suffix)
     packed.write_bytes(small)
     done = tool.run("check", str(packed), "--format", "line")
     assert done.returncode == 1
@@ -175,6 +183,14 @@ def test_a_compressed_core_is_unpacked(suffix: str, planted: Planted, tmp_path: 
     done = tool.run("check", str(packed), "--format", "line")
     assert done.returncode in (1, 2, 3)
     assert len((done.stdout + done.stderr).splitlines()) == 1
+
+
+def test_without_its_program_lz4_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    packed = tmp_path / "core.lz4"
+    packed.write_bytes(b"\x04\x22\x4d\x18" + bytes(100))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(LocktopError, match="the program lz4 is missing"):
+        compressed_core.unpacked(str(packed))
 
 
 def test_a_program_of_another_build_is_named(compiler: Compiler, tmp_path: Path) -> None:

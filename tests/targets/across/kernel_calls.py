@@ -14,7 +14,8 @@ _NEW_MOUNTS, _PRIVATE = 0x20000, 1 << 18 | 1 << 14  # CLONE_NEWNS; MS_PRIVATE | 
 _INIT, _GETATTR, _OPEN, _READ, _FORGET = 26, 3, 14, 15, 2  # include/uapi/linux/fuse.h
 _DIRECT_IO, _NOT_THERE = 1, -38
 _MODE = 0o100644
-_IPC_PRIVATE, _IPC_RMID = 0, 0
+_IPC_PRIVATE, _IPC_RMID, _IPC_NOWAIT = 0, 0, 0o4000
+MESSAGE = struct.pack("=q4096x", 1)
 
 
 class QueueSizes(ctypes.Structure):
@@ -109,6 +110,30 @@ def system_v_queue():
     number = LIBC.msgget(_IPC_PRIVATE, 0o600)
     _removed_at_the_end(lambda: LIBC.msgctl(number, _IPC_RMID, None))
     return number
+
+
+def send_to_system_v(number):
+    """Send a message to a System V queue."""
+    LIBC.msgsnd(number, MESSAGE, len(MESSAGE) - 8, 0)
+
+
+def receive_from_system_v(number):
+    """Receive a message from a System V queue."""
+    LIBC.msgrcv(number, ctypes.create_string_buffer(len(MESSAGE)), len(MESSAGE) - 8, 0, 0)
+
+
+def fill_system_v_queue(number):
+    """Send messages to a System V queue until there is no more room."""
+    while LIBC.msgsnd(number, MESSAGE, len(MESSAGE) - 8, _IPC_NOWAIT) == 0:
+        pass
+
+
+def vfork():
+    """Fork a child in the memory of this process, which waits until the child ends.
+
+    The child must not return to the caller of its caller. Returns: 0 in the child.
+    """
+    return ctypes.PyDLL(None).vfork()
 
 
 def system_v_semaphore():

@@ -9,7 +9,7 @@ import signal
 import socket
 import tempfile
 
-from kernel_calls import LIBC, PTRACE_TRACEME, queue, receive, send, serve_file
+from kernel_calls import LIBC, PTRACE_TRACEME, queue, receive, send, serve_file, vfork
 from process_scenarios import PLENTY, child, crosswise_pipes, main, ready, scenario, wait_for
 
 
@@ -101,6 +101,28 @@ def tracer_waits_for_the_lock_of_the_process_that_it_has_stopped():
     os.waitpid(child(tracee), os.WUNTRACED)
     ready()
     fcntl.flock(os.open(name, os.O_RDWR), fcntl.LOCK_EX)
+
+
+@scenario
+def child_of_vfork_reads_from_its_parent():
+    reading, writing = os.pipe()
+    ready()
+    if vfork() == 0:
+        os.close(writing)
+        os.read(reading, 1)
+    os.write(writing, b"x")
+
+
+@scenario
+def child_of_vfork_waits_for_the_lock_of_its_parent():
+    name = tempfile.mkstemp()[1]
+    lock = os.open(name, os.O_RDWR)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    ready()
+    if vfork() == 0:
+        os.close(lock)
+        fcntl.flock(os.open(name, os.O_RDWR), fcntl.LOCK_EX)
+    os.close(lock)
 
 
 @scenario

@@ -21,11 +21,15 @@ from kernel_calls import (
     PTRACE_CONT,
     PTRACE_TRACEME,
     change_semaphore,
+    fill_system_v_queue,
     queue,
     receive,
+    receive_from_system_v,
+    send_to_system_v,
     serve_file,
     system_v_queue,
     system_v_semaphore,
+    vfork,
 )
 from process_scenarios import (
     HOUR_S,
@@ -80,13 +84,76 @@ def system_v_semaphore_of_both():
 
 
 @scenario
+def system_v_semaphore_that_a_child_took():
+    semaphore = system_v_semaphore()
+    change_semaphore(semaphore, 1)
+    reading, writing = os.pipe()
+
+    def take_and_sleep():
+        change_semaphore(semaphore, -1)
+        os.write(writing, b"x")
+        forever()
+
+    child(take_and_sleep)
+    os.read(reading, 1)
+    ready()
+    change_semaphore(semaphore, -1)
+
+
+@scenario
+def system_v_semaphore_that_nobody_else_changed():
+    semaphore = system_v_semaphore()
+    change_semaphore(semaphore, 1)
+    child(forever)
+    ready()
+    change_semaphore(semaphore, -2)
+
+
+@scenario
 def system_v_queue_whose_sender_is_known():
     number = system_v_queue()
-    message = struct.pack("=q8x", 1)
-    os.waitpid(child(lambda: LIBC.msgsnd(number, message, 8, 0)), 0)
-    LIBC.msgrcv(number, ctypes.create_string_buffer(64), 8, 0, 0)
+    os.waitpid(child(lambda: send_to_system_v(number)), 0)
+    receive_from_system_v(number)
     ready()
-    LIBC.msgrcv(number, ctypes.create_string_buffer(64), 8, 0, 0)
+    receive_from_system_v(number)
+
+
+@scenario
+def full_system_v_queue_whose_receiver_is_known():
+    number = system_v_queue()
+    send_to_system_v(number)
+    os.waitpid(child(lambda: receive_from_system_v(number)), 0)
+    fill_system_v_queue(number)
+    ready()
+    send_to_system_v(number)
+
+
+@scenario
+def system_v_queue_that_nobody_else_used():
+    number = system_v_queue()
+    send_to_system_v(number)
+    receive_from_system_v(number)
+    child(forever)
+    ready()
+    receive_from_system_v(number)
+
+
+@scenario
+def child_of_vfork_that_sleeps():
+    ready()
+    if vfork() == 0:
+        forever()
+
+
+@scenario
+def spawned_child_that_opens_a_fifo():
+    """A parent is in posix_spawn until its child has opened its files."""
+    name = os.path.join(tempfile.mkdtemp(), "fifo")
+    os.mkfifo(name)
+    ready()
+    os.posix_spawn(
+        "/bin/true", ["true"], {}, file_actions=[(os.POSIX_SPAWN_OPEN, 0, name, os.O_RDONLY, 0)]
+    )
 
 
 @scenario
