@@ -109,13 +109,14 @@ class Oversubscribed(_Finding, frozen=True):
 
 
 class CpuStarved(_Finding, frozen=True):
-    """Threads wait for locks that are free: the next holder waits for a CPU."""
+    """Threads wait for locks whose holder waits for a CPU, or the next holder of a free one."""
 
     name: ClassVar = PatternName.CPU_STARVED
     wanted: float  # threads on a CPU or ready to run, the mean of the last interval
     cpus: int
     cpus_used: float
     unheld: float  # share of the wait during which no thread held the lock
+    unrun: float = 0.0  # share of the wait during which the holder was ready, and had no CPU
 
 
 class Contended(_Finding, frozen=True):

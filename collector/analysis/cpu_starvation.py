@@ -1,8 +1,8 @@
-"""The lack of CPUs as the cause of waits for locks: the lock is free, and nobody can take it."""
+"""The lack of CPUs as the cause of waits for locks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from locktop.collector.analysis.contention_findings import CpuStarved
 from locktop.collector.model import Contents, Lock, Thread
@@ -18,9 +18,10 @@ def find(snapshot: Contents) -> Iterator[CpuStarved]:
     """Yield the finding of a snapshot, if there is one. All figures are of the last interval.
 
     All threads together wait at least 0.5 s a second for locks. During half of that time no thread
-    held the lock: its holder had released it, and the next thread did not run yet. On average more
-    than 2 threads for each CPU were on a CPU or ready to run. Threads that waited for locks were
-    ready for half of the interval in sum.
+    held the lock: its holder had released it, and the next thread did not run yet. A holder that
+    was ready to run counts as well, if the lock was its own throughout the interval. On average
+    more than 2 threads for each CPU were on a CPU or ready to run. Threads that waited for locks,
+    and such holders, were ready for half of the interval in sum.
 
     There is no finding if the holders were not known at all times, or if the kernel does not count
     the time in the run queue.
@@ -29,25 +30,51 @@ def find(snapshot: Contents) -> Iterator[CpuStarved]:
         return
     locks = [lock for lock in snapshot.locks if lock.rates.wait and not lock.idle]
     unheld = {lock.id: rate for lock, rate in _unheld_rates(snapshot, locks)}
+    threads = {thread.tid: thread for thread in snapshot.threads if thread.alive}
+    holders = _lasting_holders(locks, threads, snapshot.interval_s)
+    unrun = {
+        lock.id: (lock.rates.wait - unheld[lock.id]) * _ready(holders[lock.id])
+        for lock in locks
+        if lock.id in holders and lock.id in unheld and lock.rates.wait > unheld[lock.id]
+    }
+    stalled = {id_: rate + unrun.get(id_, 0.0) for id_, rate in unheld.items()}
     wait = sum([lock.rates.wait for lock in locks])
-    if wait < _MIN_WAIT or sum(unheld.values()) < wait * _MIN_UNHELD:
+    if wait < _MIN_WAIT or sum(stalled.values()) < wait * _MIN_UNHELD:
         return
-    threads = [thread for thread in snapshot.threads if thread.alive]
-    on_cpu = sum([thread.time.cpu for thread in threads if thread.time is not None])
-    ready = sum(map(_ready, threads))
-    held_up = [thread for thread in threads if thread.wait_share and _ready(thread)]
+    on_cpu = sum([thread.time.cpu for thread in threads.values() if thread.time is not None])
+    ready = sum(map(_ready, threads.values()))
+    starved = {holders[id_].tid for id_, rate in unrun.items() if rate}
+    held_up = [
+        thread
+        for thread in threads.values()
+        if (thread.wait_share or thread.tid in starved) and _ready(thread)
+    ]
     cpus = snapshot.process.cpus
     if not cpus or on_cpu + ready <= cpus * _MIN_WANTED or sum(map(_ready, held_up)) < _MIN_READY:
         return
-    worst = max(unheld, key=lambda id_: (unheld[id_], -id_))
+    worst = max(stalled, key=lambda id_: (stalled[id_], -id_))
     yield CpuStarved(
-        lock=worst if 2 * unheld[worst] >= sum(unheld.values()) else 0,
+        lock=worst if 2 * stalled[worst] >= sum(stalled.values()) else 0,
         tids=tuple(sorted(thread.tid for thread in held_up)),
         wanted=on_cpu + ready,
         cpus=cpus,
         cpus_used=on_cpu,
         unheld=sum(unheld.values()) / wait,
+        unrun=sum(unrun.values()) / wait,
     )
+
+
+def _lasting_holders(
+    locks: list[Lock], threads: Mapping[int, Thread], interval_s: float
+) -> dict[int, Thread]:
+    """Return, by lock, the only holder that has had the lock since the scan before or longer."""
+    lasting = {}
+    for lock in locks:
+        holder = threads.get(lock.holders[0]) if len(lock.holders) == 1 else None
+        held = [held for held in holder.holds if held.lock == lock.id] if holder else []
+        if holder is not None and any((each.duration_s or 0.0) >= interval_s for each in held):
+            lasting[lock.id] = holder
+    return lasting
 
 
 def _unheld_rates(snapshot: Contents, locks: list[Lock]) -> Iterator[tuple[Lock, float]]:

@@ -42,6 +42,7 @@ from locktop.collector.model.histograms import (
 )
 from locktop.collector.model.kinds import (
     CONTENTION_KINDS,
+    HELD_KINDS,
     NAMED_BY_STACK_KINDS,
     SIGNALLED_KINDS,
     TRAITS,

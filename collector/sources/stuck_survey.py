@@ -282,8 +282,9 @@ def _survey(source: Source, with_names: bool = False) -> StuckThreads | None:
         for thread in snapshot.threads
         if thread.state is ThreadState.WAITING and thread.waiting_for is not None
     ]
-    certain = any(deadlock.certain for deadlock in snapshot.deadlocks) or (
-        snapshot.hang is not None and snapshot.hang.certain
-    )
-    possible = "possible" if snapshot.deadlocks else ""
-    return StuckThreads(len(waits), max(waits, default=0.0), "certain" if certain else possible)
+    findings = [each for each in (*snapshot.deadlocks, snapshot.hang) if each is not None]
+    possible = "possible" if findings else ""
+    deadlock = "certain" if any(each.certain for each in findings) else possible
+    hang = snapshot.hang
+    waiting, lasted_s = (len(hang.tids), hang.since_s) if hang is not None else (0, 0.0)
+    return StuckThreads(max(len(waits), waiting), max(waits, default=lasted_s), deadlock)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from locktop.collector.render.formats import DIAGNOSIS_FORMATS
+from locktop.tui.commands.options import add_pid_or
 from locktop.tui.commands.output import add_output, destination, text_width, write
 
 NAME = "doctor"
@@ -22,7 +23,7 @@ _STATUSES = {"ok": 0, "limited": 3, "no": 2}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("-p", "--pid", type=int, metavar="PID", help="the process")
+    add_pid_or(parser)
     parser.add_argument(
         "--format", choices=DIAGNOSIS_FORMATS.names, default=DIAGNOSIS_FORMATS.default
     )

@@ -8,7 +8,7 @@ from itertools import chain
 from msgspec import Struct
 
 from locktop.collector.model import OrderCycle
-from locktop.collector.render.words import elsewhere, lock_order
+from locktop.collector.render.words import earlier_holder, elsewhere, lock_order
 from locktop.collector.render.words.named_holder import Certainty
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.screens import source_line
@@ -136,6 +136,8 @@ class DetailsTarget:
                 return DetailsSubject(Topic.THREAD, last.tid, lock_id)
             if named is not None:
                 return DetailsSubject(Topic.THREAD, named.tids[0], lock_id)
+            if (earlier := earlier_holder.find(index, lock)) is not None:
+                return DetailsSubject(Topic.THREAD, earlier.tids[0], lock_id)
             pause = "; p pauses the screen" if self.is_live else ""
             return f"The holder of {lock.name} is not known, or nobody holds it{pause}."
         other = index.threads_elsewhere.get(lock.holders[0])

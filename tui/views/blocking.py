@@ -12,6 +12,7 @@ from locktop.collector.render.words import (
     activity,
     blocking,
     brief_holds,
+    earlier_holder,
     likely_holder,
     probable_holder,
     readers,
@@ -152,6 +153,9 @@ def _unknown_holder(index: SnapshotIndex, root: BlockingRoot) -> str:
     if held := readers.phrase(lock):
         return f"held by {held}"
     if likely is None or named is None:
+        earlier = earlier_holder.phrase(index, lock) if lock is not None else ""
+        if earlier:
+            return f"its holder is not known; {earlier}"
         brief = brief_holds.phrase(index, lock) if lock is not None else ""
         return brief or "its holder is not known"
     name = index.thread_name(likely.tid)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from locktop.collector.model import Event
+from locktop.collector.model import HELD_KINDS, Event, Lock
+from locktop.collector.render.words import earlier_holder
 from locktop.collector.render.words.named_holder import Certainty
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.views.cells import duration
@@ -50,18 +51,38 @@ def former_holder(
         only = f" is not known; {index.thread_name(tid)} is {named.why}" if named else ""
         yield make_line((" The holder of ", "waiting"), name, (only, "waiting"))
         return
+    event = last_hold(index, lock_id, tid)
+    if event is None and not lock.holders and lock.kind not in HELD_KINDS:
+        yield _doubtful_line(index, tid, lock)
+    else:
+        yield _release_line(index, tid, lock, event)
+    if is_live:
+        yield make_line(
+            "   ", ("p", "key"), " pauses: then Enter goes to the holder on the screen."
+        )
+
+
+def _doubtful_line(index: SnapshotIndex, tid: int, lock: Lock) -> Line:
+    """The line about a thread that only its code gave away as the holder."""
+    name = (index.lock_name(lock.id), "strong")
+    if earlier := earlier_holder.phrase(index, lock):
+        return make_line(
+            (" The holder of ", "waiting"), name, (f" is not known; {earlier}", "waiting")
+        )
+    named = index.holder_of(lock)
+    now = f"{named.adverb}{index.holders(named.tids, lock.id)}" if named else "nobody"
+    was = f" {index.thread_name(tid)} was named as the holder of "
+    return make_line((was, "waiting"), name, (f"; now {now} is", "waiting"))
+
+
+def _release_line(index: SnapshotIndex, tid: int, lock: Lock, event: Event | None) -> Line:
     spans: list[Span | str] = [
         (f" {index.thread_name(tid)} has let go of ", "waiting"),
-        name,
+        (index.lock_name(lock.id), "strong"),
     ]
-    event = last_hold(index, lock_id, tid)
     if event is not None:
         ago = duration(seconds_since_end(event))
         spans.append(f": held it for {duration(event.hold_s)}, until {ago} ago")
         if location := index.stack_top(event.stack) or index.site(event.site):
             spans += [", taken at ", (location, "where")]
-    yield make_line(*spans)
-    if is_live:
-        yield make_line(
-            "   ", ("p", "key"), " pauses: then Enter goes to the holder on the screen."
-        )
+    return make_line(*spans)

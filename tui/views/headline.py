@@ -200,6 +200,8 @@ def _calm_text(index: SnapshotIndex, width: int) -> str:
     """
     waits = (thread.waiting_for for thread in index.snapshot.threads if thread.alive)
     on_semaphores = [w for w in waits if w is not None and w.kind is Kind.SEM]
+    if index.snapshot.is_sampled and index.snapshot.names_left:
+        return " Waits for locks are not known yet: they go by names that are not read yet."
     if not on_semaphores:
         text = " No thread waits for a lock that is watched."
         return text + _STACKS if len(text + _STACKS) <= width else text

@@ -149,8 +149,9 @@ def _holder(index: SnapshotIndex, lock: Lock, tid: int) -> Iterator[Span | str]:
     if other is not None:
         yield elsewhere.full_name(other), "holder"
         return
-    yield index.thread_name(tid), "holder"
-    yield f" ({tid})"
+    name = index.thread_name(tid)
+    yield name, "holder"
+    yield "" if f":{name}".endswith(f":{tid}") else f" ({tid})"
     held = index.held(tid, lock.id)
     if held is not None:
         yield " reads it" if held.shared else ""

@@ -73,7 +73,10 @@ def why_not_observed(snapshot: Snapshot) -> str:
     """Return why a process cannot be recorded; "" if it can."""
     pid = snapshot.process.pid
     if snapshot.is_sampled:
-        return f"whatif needs the library; process {pid} runs without it"
+        return (
+            f"whatif needs the library; process {pid} runs without it: start it with `locktop run"
+            " -- COMMAND`"
+        )
     return f"process {pid} has ended" if snapshot.ended else ""
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from locktop.collector.model import Kind, Lock
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 
-#: Waits that ended: a few may be those of a lock that a thread keeps since.
+#: Waits that ended, for each present one: fewer may have ended by one release of a slow holder.
 _MIN_ENDED = 4
-#: Seconds. Behind a longer wait, locktop looks for the holder.
-_MAX_WAIT_S = 1.0
+#: Seconds. A longer wait may be one hold, and a person calls that long.
+_MAX_WAIT_S = 0.25
 #: The present waits are of the usual length.
 _MAX_OF_MEAN = 3.0
 
@@ -29,8 +29,9 @@ def phrase(index: SnapshotIndex, lock: Lock) -> str:
         return ""
     total = lock.contended or 0
     longest_s = max(wait.duration_s for wait in waits)
-    is_usual = longest_s < _MAX_WAIT_S and longest_s * total <= lock.wait_s * _MAX_OF_MEAN
+    is_brief = max(longest_s, lock.wait_max_s) < _MAX_WAIT_S
+    is_usual = is_brief and longest_s * total <= lock.wait_s * _MAX_OF_MEAN
     is_certain = not any(wait.is_lower_bound or wait.timed for wait in waits)
-    has_ended = total - len(waits) >= _MIN_ENDED
-    is_brief = is_usual and is_certain and has_ended and index.holder_of(lock) is None
-    return "no thread keeps it long" if is_brief else ""
+    have_ended = total - len(waits) >= _MIN_ENDED * len(waits)
+    changes_hands = is_usual and is_certain and have_ended and index.holder_of(lock) is None
+    return "no thread keeps it long" if changes_hands else ""

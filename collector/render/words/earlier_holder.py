@@ -33,18 +33,25 @@ def recall(index: SnapshotIndex, last: SnapshotIndex | None) -> SnapshotIndex:
         named = index.holder_of(lock) if lock.waiters and not lock.idle else None
         if named is not None and named.certainty is not Certainty.EXACT:
             names = f"{named.adverb}{index.holders(named.tids, lock.id)}"
-            holders[_key(lock)] = EarlierHolder(names, now_s)
+            holders[_key(lock)] = EarlierHolder(named.tids, names, now_s)
     index.earlier_holders = holders
     return index
 
 
-def phrase(index: SnapshotIndex, lock: Lock) -> str:
-    """Return "400 ms ago probably flusher" for a lock without a present holder, else ""."""
+def find(index: SnapshotIndex, lock: Lock) -> EarlierHolder | None:
+    """Return the holder of a lock in one of the last scans; None if this scan names one."""
     holder = index.earlier_holders.get(_key(lock))
     if holder is None or lock.holders or index.holder_of(lock) is not None:
+        return None
+    return holder if index.snapshot.duration_s > holder.at_s else None
+
+
+def phrase(index: SnapshotIndex, lock: Lock) -> str:
+    """Return "400 ms ago probably flusher" for a lock without a present holder, else ""."""
+    holder = find(index, lock)
+    if holder is None:
         return ""
-    ago_s = index.snapshot.duration_s - holder.at_s
-    return f"{duration(ago_s)} ago {holder.names}" if ago_s > 0.0 else ""
+    return f"{duration(index.snapshot.duration_s - holder.at_s)} ago {holder.names}"
 
 
 def _key(lock: Lock) -> int | str:

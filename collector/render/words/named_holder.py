@@ -53,6 +53,7 @@ class NamedHolder(Struct, frozen=True):
 class EarlierHolder(Struct, frozen=True):
     """The threads that an earlier scan named as the holders of a lock."""
 
+    tids: tuple[int, ...]  # at least one
     names: str  # "probably flusher"
     at_s: float  # Snapshot.duration_s
 

@@ -43,8 +43,8 @@ ADVICE = {
     " these from their work too.",
     PatternName.OVERSUBSCRIBED: "Run no more threads that compute than there are CPUs: a thread"
     " with a lock and without a CPU keeps all others waiting.",
-    PatternName.CPU_STARVED: "Run fewer threads, or give the process more CPUs: the next thread may"
-    " take the lock, and waits for a CPU.",
+    PatternName.CPU_STARVED: "Run fewer threads, or give the process more CPUs: the thread that has"
+    " the lock, or may take it, waits for a CPU.",
     PatternName.CONTENDED: "Take the lock less often, do less while it is held, or split its data;"
     " `locktop run` also measures its holds.",
     PatternName.HIGH_RATE: "Take the lock once for many steps, or give each thread its own part:"
@@ -163,10 +163,16 @@ def _oversubscribed_cpus(finding: Oversubscribed) -> str:
 
 
 def _starved_of_cpus(finding: CpuStarved) -> str:
+    if finding.unrun > finding.unheld:
+        why = f"the holder waited for a CPU in {_percent(finding.unrun)} of the wait"
+    else:
+        why = (
+            f"no thread held the lock in {_percent(finding.unheld)} of the wait: a woken thread was"
+            " not yet running"
+        )
     return (
         f"{finding.wanted:.0f} threads runnable on {_count(finding.cpus, 'CPU')}, of which they had"
-        f" {finding.cpus_used:.1f}; no thread held the lock in {_percent(finding.unheld)} of the"
-        " wait: a woken thread was not yet running"
+        f" {finding.cpus_used:.1f}; {why}"
     )
 
 

@@ -28,6 +28,7 @@ EXPECTED = {
     "falseidle": ("false_idle", "g_work"),
     "oversubscribed": ("oversubscribed", ""),
     "cpustarved": ("cpu_starved", "g_lock"),
+    "holderstarved": ("cpu_starved", "g_lock"),
     "highrate": ("high_rate", "g_lock"),
 }
 #: Together these times are enough for rates, and for a wait that counts as starved.

@@ -125,6 +125,20 @@ def test_a_hung_python_program_is_deadlocked_and_an_idle_one_is_not(
             process.kill()
 
 
+@pytest.mark.parametrize(
+    ("way", "state"), [("handler_of_lock", "possible deadlock"), ("handler", "")]
+)
+def test_a_hang_that_a_signal_handler_might_end_is_possible(
+    way: str, state: str, start_unprepared: StartTarget
+) -> None:
+    target = start_unprepared("hang_near_misses", way)
+    target.expect("ready")
+    until(lambda: all_sleep(target.pid), "all threads asleep")
+    *_, last = surveyed(target.pid)
+    assert last.state == state
+    assert not state or last.waiting == 3
+
+
 def test_a_glance_knows_more_than_it_has_watched(start_unprepared: StartTarget) -> None:
     before = time.monotonic()
     target = start_unprepared("ring_of_three")

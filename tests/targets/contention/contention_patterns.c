@@ -14,6 +14,8 @@
  *                    thread waits
  *   cpustarved       far more threads than CPUs compute, and take a mutex briefly; not: as many
  *                    compute without it, and four hold it for long
+ *   holderstarved    far more threads than CPUs compute, one of them with a mutex that two others
+ *                    want; not: it computes alone
  *   highrate         one thread takes a mutex all the time; not: the thread works in between
  */
 #include <sched.h>
@@ -226,6 +228,18 @@ static KEPT void *holds_long(void *unused)
     return unused;
 }
 
+static KEPT void *computes_inside(void *unused)
+{
+    sem_post(&there);
+    for (;;) {
+        pthread_mutex_lock(&g_lock);
+        compute_us(3e6);
+        pthread_mutex_unlock(&g_lock);
+        pause_ms(0); /* the waiter may take the lock */
+    }
+    return unused;
+}
+
 static KEPT void *often(void *unused)
 {
     sem_post(&there);
@@ -323,6 +337,12 @@ int main(int argc, char **argv)
         if (is_not)
             run(4, holds_long, "worker");
         run(8 * CPU_COUNT(&cpus), is_not ? busy : computes_and_locks, "busy");
+    } else if (!strcmp(what, "holderstarved")) {
+        cpu_set_t cpus;
+        must(sched_getaffinity(0, sizeof cpus, &cpus), "getaffinity");
+        run(3, computes_inside, "worker");
+        if (!is_not)
+            run(8 * CPU_COUNT(&cpus), busy, "busy");
     } else if (!strcmp(what, "highrate")) {
         run(1, often, "taker");
     }

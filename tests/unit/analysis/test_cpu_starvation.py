@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 from unit.analysis.test_contention_patterns import cpu_starved, with_rates
 from unit.builders import records
 
 from locktop.collector.analysis import cpu_starvation
-from locktop.collector.model import LockRates, Snapshot
+from locktop.collector.model import Held, LockRates, Snapshot, TimeSplit
 from locktop.collector.render.words.patterns import evidence
 
 
@@ -47,3 +48,32 @@ def test_the_waits_of_all_locks_count_together() -> None:
 
 def test_the_first_scan_has_no_interval() -> None:
     assert list(cpu_starvation.find(replace(cpu_starved(), interval_s=0.0))) == []
+
+
+def held_by_a_ready_thread(duration_s: float = 2.0, runnable: float = 0.8) -> Snapshot:
+    """Return a scan in which thread 11 has held the lock throughout, and had no CPU."""
+    made = cpu_starved()
+    (lock,) = made.locks
+    (first,) = (thread for thread in made.threads if thread.tid == 11)
+    others = (thread for thread in made.threads if thread.tid != 11)
+    time = TimeSplit(cpu=1.0 - runnable, runnable=runnable)
+    held = Held(lock.id, 0, duration_s)
+    holder = replace(first, waiting_for=None, holds=(held,), time=time, wait_share=0.0)
+    rates = LockRates(wait=4.0, unheld=0.0)
+    locks = (replace(lock, holders=(11,), waiters=(12,), rates=rates),)
+    return replace(made, threads=(holder, *others), locks=locks, interval_s=1.0)
+
+
+def test_the_time_behind_a_holder_without_a_cpu_counts() -> None:
+    (finding,) = cpu_starvation.find(held_by_a_ready_thread())
+    assert finding.lock == 1
+    assert finding.tids == tuple(range(11, 17))
+    assert evidence(finding) == (
+        "5 threads runnable on 2 CPUs, of which they had 0.7; the holder waited for a CPU in 80 %"
+        " of the wait"
+    )
+
+
+@pytest.mark.parametrize("made", [held_by_a_ready_thread(0.9), held_by_a_ready_thread(2.0, 0.4)])
+def test_a_holder_that_ran_or_took_the_lock_lately_does_not_count(made: Snapshot) -> None:
+    assert list(cpu_starvation.find(made)) == []

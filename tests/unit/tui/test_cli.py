@@ -64,6 +64,7 @@ def imported_by(code: str) -> set[str]:
         (["4711"], ["`locktop -p 4711`"]),
         (["-p", "0"], ["'0' is not a process id"]),
         (["-p", "no-such-name"], ["no process has the name 'no-such-name'"]),
+        (["doctor", "-p", "no-such-name"], ["no process has the name 'no-such-name'"]),
         (["--nonsense"], ["--nonsense"]),
         (["--rate", "1000", "-p", "1"], ["rate from 0.1 to 10"]),
         (["snapshot"], ["-p PID", "locktop snapshot --help"]),

@@ -9,6 +9,7 @@ from locktop.collector.model import Snapshot, ThreadState
 from locktop.collector.render.words.earlier_holder import recall
 from locktop.collector.render.words.snapshot_index import SnapshotIndex
 from locktop.tui.views import lock_details
+from locktop.tui.views.blocking import now_span
 from locktop.tui.views.headline import headline
 from locktop.tui.views.styled_line import line_text, unfolded
 
@@ -33,6 +34,15 @@ def test_a_holder_of_the_last_seconds_stays_with_its_age() -> None:
     assert "waits 1.00s; 400 ms ago likely leader" in "\n".join(map(line_text, lines))
     again = recall(SnapshotIndex(later(0.9)), index)
     assert "; 900 ms ago likely leader" in first_line(again)
+
+
+def test_the_blocking_tree_names_the_holder_of_the_last_seconds() -> None:
+    last = recall(SnapshotIndex(blocking.writers(3)), None)
+    index = recall(SnapshotIndex(later(0.4)), last)
+    roots = index.blocking.roots
+    assert [now_span(index, root)[0] for root in roots] == [
+        "its holder is not known; 400 ms ago likely leader"
+    ] * 3
 
 
 def test_an_old_holder_is_forgotten() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 from support.driven import opened
-from unit.builders import blocking, scenarios
+from unit.builders import blocking, records, scenarios
 
-from locktop.collector.model import Event, Kind, Snapshot
+from locktop.collector.model import Event, Kind, Snapshot, ThreadState
 
 HOLDER, LOCK = 4714, 1  # worker-2 has g_cache_lock
 HOLD = Event(HOLDER, LOCK, Kind.MUTEX, 1.0, 0.25, 0.5, 0, 0, 0x401200, False)
@@ -59,6 +59,23 @@ async def test_without_a_record_the_message_offers_the_pause() -> None:
     async with opened(freed(), size=(80, 24)) as screen:
         await screen.keys("enter", "enter")
         await screen.says("or nobody holds it; p pauses the screen.")
+
+
+async def test_enter_goes_to_the_holder_that_an_earlier_scan_named() -> None:
+    before = blocking.writers(3)
+    other = records.thread(900, "other", ThreadState.RUNNING)  # so no holder is likely
+    after = replace(before, threads=(*before.threads, other), duration_s=before.duration_s + 0.4)
+    async with opened(before, size=(80, 24)) as screen:
+        await screen.keys("enter")
+        await screen.show(after)
+        await screen.keys("enter")
+        assert "is not known; 400 ms ago likely leader" in screen.text
+        assert "leader  thread 100" in screen.text
+        assert "p pauses" in screen.text
+        later = replace(after, duration_s=after.duration_s + 9.0)
+        await screen.show(later)
+        assert "leader was named as the holder of" in screen.text
+        assert "has let go" not in screen.text
 
 
 async def test_a_holder_that_has_ended_is_named() -> None:

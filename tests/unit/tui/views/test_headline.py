@@ -94,6 +94,14 @@ def test_the_headline_of_a_calm_process_says_so() -> None:
     assert "No thread waits" in line_text(headline(SnapshotIndex(scenarios.empty()), 80))
 
 
+def test_without_names_no_one_can_say_that_no_thread_waits() -> None:
+    """A wait for a lock of Rust or Python is one by the names of the functions around it."""
+    unnamed = replace(records.sampled(scenarios.empty()), names_left=9)
+    assert "not known yet" in line_text(headline(SnapshotIndex(unnamed), 80))
+    with_library = replace(scenarios.empty(), names_left=9)
+    assert "No thread waits" in line_text(headline(SnapshotIndex(with_library), 80))
+
+
 def test_the_headline_of_a_quiet_moment_has_the_last_minute() -> None:
     normal = scenarios.normal()
     locks = tuple(replace(lock, rates=LockRates()) for lock in normal.locks)

@@ -15,6 +15,7 @@ from locktop.collector.model import (
     Frame,
     Held,
     Kind,
+    Snapshot,
     ThreadActivity,
     ThreadGroup,
     ThreadState,
@@ -29,7 +30,7 @@ from locktop.tui.views.detail_parts import latest_events
 from locktop.tui.views.headline import headline
 from locktop.tui.views.lock_details import lock_details, pressure_details
 from locktop.tui.views.status import Pace, status_line
-from locktop.tui.views.styled_line import STYLES, line_text
+from locktop.tui.views.styled_line import STYLES, line_text, unfolded
 from locktop.tui.views.table import lay_out
 from locktop.tui.views.thread_details import thread_details
 
@@ -358,3 +359,16 @@ def test_the_pressure_is_a_sentence(shares: list[float], text: str) -> None:
     (line,) = map(line_text, pressure_details(phases))
     assert line.split(maxsplit=1) == ["pressure", text]
     assert len(line) <= 80
+
+
+def test_the_id_of_a_thread_stands_once_where_its_name_has_it() -> None:
+    calm = scenarios.normal()
+    (tid,) = calm.locks[0].holders
+
+    def details(snapshot: Snapshot) -> str:
+        lines = unfolded(lock_details(SnapshotIndex(snapshot), snapshot.locks[0]))
+        return "\n".join(map(line_text, lines))
+
+    assert f" ({tid}) for" in details(calm)
+    alike = replace(calm, threads=tuple(replace(thread, name="worker") for thread in calm.threads))
+    assert f"worker:{tid} for" in details(alike)

@@ -382,6 +382,7 @@ async def test_without_the_library_the_screen_says_so_at_once() -> None:
     async with opened(replace(SNAPSHOT, source="proc")) as screen:
         await screen.keys("U")
         assert "No prediction: whatif needs the library; process 4711 runs" in screen.text
+        assert "start it with `locktop run -- COMMAND`" in " ".join(screen.text.split())
         assert "Enter records" not in screen.text
 
 
