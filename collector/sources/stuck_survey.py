@@ -12,7 +12,7 @@ import os
 import resource
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import closing
 
 from msgspec import Struct
@@ -26,7 +26,7 @@ from locktop.collector.sources.attach import attach
 from locktop.collector.sources.base import Source
 from locktop.collector.sources.discover import Candidate
 from locktop.collector.sources.probes.python_lock_reader import PythonLockReader
-from locktop.collector.sources.sampling.glance import Glance, glance
+from locktop.collector.sources.sampling.glance import Glance, Sleep, glance
 from locktop.collector.sources.sampling.source import SamplingSource
 from locktop.collector.symbols.bounded_worker import SharedWorker
 from locktop.collector.symbols.python.frame_reader import new_shared_worker
@@ -135,8 +135,10 @@ class _Suspect(Struct, frozen=True):
     """A process that is worth a scan."""
 
     stuck: StuckThreads  # by its second glance
-    #: Whether Python runs in it. Then names of functions tell whether threads wait for locks.
-    is_python: bool
+    #: The sleeps, by tid, that both glances show and that may be for locks of Python. Names of
+    #: functions tell whether they are.
+    python: Set[tuple[int, Sleep]]
+    asleep_s: float  # between the glances
     crowd: int  # the most threads that sleep for one lock of Python
     at_locks: int  # the threads that sleep for any of these, also in a wait for a condition
 
@@ -213,16 +215,16 @@ class _Glances:
                 for _, sleep in python
                 if (lock := reader.waited_for(sleep.address, sleep.stack_pointer)) is not None
             )
-            self._suspects[pid] = _Suspect(
-                stuck, bool(python), max(locks.values(), default=0), locks.total()
-            )
+            asleep_s = taken_at - before.taken_at
+            crowd = max(locks.values(), default=0)
+            self._suspects[pid] = _Suspect(stuck, python, asleep_s, crowd, locks.total())
         pause_s = self._pace.pause_s(time.thread_time() - began_s)
         return SurveyStep(pid, stuck, pause_s, is_last=pid not in self._suspects)
 
     def _scan(self, pid: int, suspect: _Suspect) -> SurveyStep:
         began_s = self._cpu_s()  # a scan has threads of its own, and a reader of Python frames
-        stuck, scanned = suspect.stuck, self._survey(pid, suspect.is_python)
-        if scanned is not None and (scanned.deadlock or suspect.is_python):
+        stuck, scanned = suspect.stuck, self._survey(pid, suspect)
+        if scanned is not None and (scanned.deadlock or suspect.python):
             longest_s = max(stuck.longest_s, scanned.longest_s)
             stuck = StuckThreads(scanned.waiting, longest_s, scanned.deadlock, bool(longest_s))
         return SurveyStep(pid, stuck, self._pace.pause_s(self._cpu_s() - began_s))
@@ -231,7 +233,7 @@ class _Glances:
         workers = [worker.pid for worker in self._workers.values() if worker.pid is not None]
         return _cpu_s() + sum(procfs.stat(pid).cpu_s for pid in workers)
 
-    def _survey(self, pid: int, with_names: bool) -> StuckThreads | None:
+    def _survey(self, pid: int, suspect: _Suspect) -> StuckThreads | None:
         """Return how much the threads of a process wait; None if it cannot be scanned."""
         try:
             user = os.stat(f"/proc/{pid}").st_uid
@@ -239,8 +241,14 @@ class _Glances:
             source = SamplingSource(pid, worker=worker)
         except (LocktopError, OSError):
             return None
+
+        def asleep_s(tids: Set[int]) -> float:
+            now = glance(pid)
+            sleeps = now.for_python.items() & suspect.python if now is not None else ()
+            return suspect.asleep_s if any(tid in tids for tid, _ in sleeps) else 0.0
+
         with closing(source):
-            return _survey(source, with_names)
+            return _survey(source, bool(suspect.python), asleep_s)
 
 
 def _cpu_s() -> float:
@@ -264,12 +272,17 @@ def survey_with_library(pid: int) -> StuckThreads | None:
         return _survey(source)
 
 
-def _survey(source: Source, with_names: bool = False) -> StuckThreads | None:
+def _survey(
+    source: Source,
+    with_names: bool = False,
+    asleep_s: Callable[[Set[int]], float] = lambda tids: 0.0,
+) -> StuckThreads | None:
     """Return how much the threads of a process wait, by two scans; None if it has ended.
 
     Args:
         source: scans the process.
         with_names: read the names of functions too, by which waits for locks of Python are known.
+        asleep_s: returns for how many seconds one of some threads has slept at least.
     """
     try:
         source.scan()
@@ -277,14 +290,16 @@ def _survey(source: Source, with_names: bool = False) -> StuckThreads | None:
         snapshot = source.scan(resolve=with_names)
     except LocktopError:
         return None
-    waits = [
-        thread.waiting_for.duration_s
+    waits = {
+        thread.tid: thread.waiting_for.duration_s
         for thread in snapshot.threads
         if thread.state is ThreadState.WAITING and thread.waiting_for is not None
-    ]
+    }
     findings = [each for each in (*snapshot.deadlocks, snapshot.hang) if each is not None]
     possible = "possible" if findings else ""
     deadlock = "certain" if any(each.certain for each in findings) else possible
     hang = snapshot.hang
     waiting, lasted_s = (len(hang.tids), hang.since_s) if hang is not None else (0, 0.0)
-    return StuckThreads(max(len(waits), waiting), max(waits, default=lasted_s), deadlock)
+    # The scheduler's clock may tell less than the glances did (sleep_clock.py).
+    longest_s = max([*waits.values(), asleep_s(waits.keys())]) if waits else lasted_s
+    return StuckThreads(max(len(waits), waiting), longest_s, deadlock)
