@@ -30,7 +30,6 @@ _CALLBACKS, _DEQUE, _GENERATOR = "_exit_callbacks", "collections.deque", "gen"
 _DEQUE_HEAD = struct.Struct("=QQQQ")
 _BLOCK_ITEMS, _FIRST_ITEM_AT, _NEXT_BLOCK_AT = 64, 8, 520
 _MAX_CALLBACKS = 1_000  # of an ExitStack
-_CALLBACK_AT = 16  # of a pair, from the content of the tuple on
 _MAX_MANAGERS = 8  # around each other
 _LOW = 1 << 16  # no object lies in the first pages
 _ALIGNMENT = 16  # of objects (Objects/obmalloc.c)
@@ -167,7 +166,7 @@ class LockObjects:
             return [manager]
         if name == _CONDITION:
             return self._inner_locks(manager)
-        if depth == _MAX_MANAGERS or not self._state.layout.generator_frame_at:
+        if depth == _MAX_MANAGERS:
             return []
         if name == _EXIT_STACK:
             inner = self._managers(self._attribute(manager, _CALLBACKS))
@@ -185,7 +184,8 @@ class LockObjects:
         """
         symbols, objects = self._state.symbols, self._objects
         pairs = self._items(callbacks)
-        methods = objects.words([pair + self._header + _CALLBACK_AT for pair in pairs])
+        second_at = self._state.layout.items_at + _WORD.size
+        methods = objects.words([pair + second_at for pair in pairs])
         managers = []
         for pair_type, method, type_ in zip(
             objects.types_of(pairs), methods, objects.types_of(methods), strict=True

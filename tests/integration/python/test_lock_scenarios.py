@@ -8,7 +8,7 @@ import pytest
 from probable.deadlocks import check
 from probable.judge import judge
 from probable.programs import Command
-from support.pythons import PYTHON, version
+from support.pythons import PYTHON
 from support.targets import Target, source_of
 
 from locktop.collector.sources.attach import attach
@@ -16,9 +16,6 @@ from locktop.collector.sources.attach import attach
 _SCENARIOS = (
     "in_comprehension", "waiter_with_timeout", "lock_of_semaphore", "holder_runs",
     "holder_at_other_lock", "onlookers_in_condition_wait", "gil_of_thread",
-)  # fmt: skip
-#: Known up to CPython 3.13 (docs/sampling.md).
-_OF_CONTEXTLIB = (
     "context_manager_functions_nested", "exit_stack_of_many", "exit_stack_of_function",
     "onlookers_with_context_managers", "onlookers_with_exit_stacks",
 )  # fmt: skip
@@ -31,8 +28,7 @@ def python_holders() -> Command:
 
 
 def test_the_holder_is_named_and_no_other_thread(command: Command) -> None:
-    scenarios = _SCENARIOS + (_OF_CONTEXTLIB if version(PYTHON) < (3, 14) else ())
-    verdicts = [judge(command, scenario) for scenario in scenarios]
+    verdicts = [judge(command, scenario) for scenario in _SCENARIOS]
     assert [verdict.doubts for verdict in verdicts] == [()] * len(verdicts)
 
 

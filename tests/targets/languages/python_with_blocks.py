@@ -130,7 +130,7 @@ WAYS = {
     "acquire": (threading.Lock, [has_references], by_acquire, False),
     "left": (threading.Lock, [after_block, after_exception], by_acquire, False),
     "left_and_taken": (threading.Lock, [after_exception, after_block], in_block, True),
-    "exit_stack": (threading.Lock, [], in_exit_stack, sys.version_info < (3, 14)),
+    "exit_stack": (threading.Lock, [], in_exit_stack, True),
     "condition": (lambda: threading.Condition(threading.Lock()), [in_wait], in_block, True),
     "condition_of_lock": (threading.Lock, [in_wait_of_lock], in_block, True),
     "generator": (threading.Lock, [], in_generator, True),
