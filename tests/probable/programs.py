@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 from support import requirements
-from support.pythons import all_pythons, is_free_threaded, knows_holders, version
+from support.pythons import all_pythons, is_free_threaded, version
 from support.targets import Compiler, source_of
 
 _CRATES = Path("/usr/share/cargo/registry")  # Debian's packages of crates
@@ -51,7 +51,7 @@ Command = tuple[str | Path, ...]
 def _pythons() -> Mapping[str, str]:
     """Return the paths of interpreters by version; "system" follows that of the system."""
     pythons: dict[str, str] = {}
-    for path in filter(knows_holders, all_pythons()):
+    for path in all_pythons():
         major, minor = version(path)
         threaded = "t" if is_free_threaded(path) else ""
         system = " system" if path.startswith("/usr/bin/") else ""

@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from locktop.collector.symbols.python.state_layout import NEWEST_FREE_THREADED
-
 _SYSTEMS = "/usr/bin/python3"
 #: Runs the Python programs of the tests: the interpreter of the tests, or another one.
 PYTHON = os.environ.get("LOCKTOP_TEST_PYTHON", sys.executable)
@@ -71,17 +69,6 @@ def is_free_threaded(python: str) -> bool:
 def pythons_with_gil() -> list[str]:
     """Return those of all_pythons() that have a GIL."""
     return [python for python in all_pythons() if not is_free_threaded(python)]
-
-
-def knows_holders(python: str) -> bool:
-    """Return whether the frames of an interpreter can be read, which tell holders."""
-    return not is_free_threaded(python) or version(python) <= NEWEST_FREE_THREADED
-
-
-def need_holders(python: str) -> None:
-    """Skip a test of holders where frames cannot be read."""
-    if not knows_holders(python):
-        pytest.skip(f"the layout of the frames of {python} is not known")
 
 
 def need_semaphores(python: str) -> None:

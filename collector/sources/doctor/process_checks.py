@@ -137,7 +137,7 @@ def _python_sight(version: tuple[int, ...]) -> Check:
     if version >= _FIRST_WITH_PYMUTEX:
         return limited(
             "python",
-            f"{name}: Python functions are shown; who holds a threading.Lock is unknown",
+            f"{name}: Python functions are shown; who holds a threading.Lock is not certain",
             "docs/runtimes.md says how waits for it are judged",
         )
     return full("python", f"{name}: Python functions are shown")

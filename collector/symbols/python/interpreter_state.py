@@ -64,10 +64,12 @@ class InterpreterState:
         self.symbols = symbols  # addresses by name
         self._states: dict[int, int] = {}  # by tid
         self._codes: dict[int, _Code | None] = {}  # by address
+        self._copies: dict[tuple[int, int], int] = {}  # of instructions: see _first_instruction()
 
     def begin(self) -> None:
         """Forget the code that an earlier scan read: it comes and goes."""
         self._codes.clear()
+        self._copies.clear()
 
     def threads(self, wanted: Set[int]) -> dict[int, int]:
         """Return the addresses of the states of the main interpreter's threads, by tid.
@@ -138,8 +140,7 @@ class InterpreterState:
         """Return the frame of a suspended generator; None of another object."""
         layout = self.layout
         address = generator + layout.generator_frame_at
-        is_generator = self.objects.types_of([generator]) == [self.symbols["PyGen_Type"]]
-        if not is_generator or not layout.generator_frame_at:
+        if self.objects.types_of([generator]) != [self.symbols["PyGen_Type"]]:
             return None
         if layout.frame.stack_at:
             address = self.word(address)  # 0 if the generator has ended
@@ -199,7 +200,7 @@ class InterpreterState:
             stack, depth = self._word_in(data, frame.stack_at), _depth_of_blocks(data, frame)
         else:
             instruction = self._word_in(data, frame.instruction_at)
-            unit = (instruction - code_address - frame.instructions_at) // 2
+            unit = (instruction - self._first_instruction(code_address, data)) // 2
             stack = address + frame.locals_at + 8 * code.local_count
             depth = depth_at(code.exceptions, unit)
         values: tuple[int, ...] = ()
@@ -207,6 +208,18 @@ class InterpreterState:
             words = self.objects.words([stack + 8 * number for number in range(depth)])
             values = tuple(word & ~self._tag for word in words)
         return OpenFrame(code.name, first_local, values)
+
+    def _first_instruction(self, code: int, data: bytes) -> int:
+        """Return the address of the first instruction that a frame runs, 0 if it is not found."""
+        frame = self.layout.frame
+        if not frame.copy_number_at:
+            return code + frame.instructions_at
+        (number,) = struct.unpack_from("=i", data, frame.copy_number_at)
+        if (code, number) not in self._copies:
+            copies = self.word(code + frame.copies_at)
+            count, first = self.objects.words([copies, copies + 8 + 8 * number])
+            self._copies[code, number] = first if 0 <= number < count else 0
+        return self._copies[code, number]
 
     @property
     def _tag(self) -> int:

@@ -166,7 +166,7 @@ class LockObjects:
             return [manager]
         if name == _CONDITION:
             return self._inner_locks(manager)
-        if depth == _MAX_MANAGERS or not self._state.layout.generator_frame_at:
+        if depth == _MAX_MANAGERS:
             return []
         if name == _EXIT_STACK:
             inner = self._managers(self._attribute(manager, _CALLBACKS))
@@ -184,8 +184,8 @@ class LockObjects:
         """
         symbols, objects = self._state.symbols, self._objects
         pairs = self._items(callbacks)
-        method_at = self._header + self._state.layout.second_item_at
-        methods = objects.words([pair + method_at for pair in pairs])
+        second_at = self._state.layout.items_at + _WORD.size
+        methods = objects.words([pair + second_at for pair in pairs])
         managers = []
         for pair_type, method, type_ in zip(
             objects.types_of(pairs), methods, objects.types_of(methods), strict=True

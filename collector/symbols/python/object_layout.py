@@ -42,7 +42,7 @@ def layout_of(version: tuple[int, int], is_free_threaded: bool) -> ObjectLayout 
         old_keys=version < (3, 11),
         text_at=text_at,
         wide_text_at=text_at + (24 if has_wide_chars else 16),
-        state_shift=2,
+        state_shift=8 if is_free_threaded and version >= (3, 14) else 2,
         one_digit=frozenset({1} if version < (3, 12) else {_ONE_DIGIT, _ONE_DIGIT | _IMMORTAL}),
         values_at=8 if version >= (3, 13) else 0,
         cached_keys_at=848 if version == (3, 11) else 856 if version >= (3, 12) else 0,

@@ -14,18 +14,20 @@ from msgspec import Struct
 from locktop.collector.symbols.python.object_layout import FREE_THREADED_HEADER, HEADER
 
 OLDEST, NEWEST = (3, 8), (3, 14)
-#: From 3.14 on, a thread without the GIL may run a copy of the instructions (``co_tlbc``).
-NEWEST_FREE_THREADED = (3, 13)
 #: From 3.13 on, the runtime begins with a table of offsets.
 COOKIE = b"xdebugpy"
 FIRST_WITH_TABLE = (3, 13)
-TABLE_WORDS = 72
+TABLE_WORDS = 86
 #: Numbers of words of the table: whether threads run without the GIL; the list of interpreters; the
 #: list of the threads of an interpreter.
 THREADED_AT, LIST_AT, _THREADS_AT = 2, 5, 9
 #: The same for what has other numbers from 3.14 on: the frame of a thread and its id, three parts
 #: of a frame, and the instructions of a code object.
 _WORDS = {(3, 13): (23, 24, 29, 30, 31, 32, 43), (3, 14): (26, 27, 32, 33, 34, 35, 48)}
+#: The same for what only 3.14 tells: the number of the copy of the instructions that a frame runs,
+#: and the copies of a code object. With the GIL both are 0. Then the frame of a generator, and the
+#: items of a tuple.
+_LATER_WORDS = {(3, 14): (38, 49, 85, 57)}
 #: The head of the list of interpreters before 3.13 (pycore_runtime.h).
 LIST_OFFSETS = {(3, 8): 32, (3, 9): 32, (3, 10): 32, (3, 11): 40, (3, 12): 40}
 
@@ -46,10 +48,12 @@ class FrameLayout(Struct, frozen=True):
     stack_at: int = 0  # address of the stack, up to 3.10
     blocks_at: int = 0  # the list of blocks, up to 3.10: type, handler, values on the stack
     block_count_at: int = 0
+    copy_number_at: int = 0  # number of the copy of the instructions that it runs; 0: no copies
     #: of the code
     exceptions_at: int = 0  # the table
     local_count_at: int = 0
     instructions_at: int = 0  # the first instruction
+    copies_at: int = 0  # address of the list of copies of the instructions: size, addresses
 
 
 class StateLayout(Struct, frozen=True):
@@ -63,8 +67,8 @@ class StateLayout(Struct, frozen=True):
     frame: FrameLayout
     function_name_at: int  # of a Python function
     code_name_at: int
-    #: The frame of a generator, up to 3.10 its address; 0: not known.
-    generator_frame_at: int
+    generator_frame_at: int  # the frame of a generator, up to 3.10 its address
+    items_at: int  # the first item of a tuple
 
     @property
     def may_have_mutexes(self) -> bool:
@@ -78,12 +82,6 @@ class StateLayout(Struct, frozen=True):
     def suspended(self) -> tuple[int, ...]:
         """The states of the frame of a suspended generator, from 3.11 on (pycore_frame.h)."""
         return (-1,) if self.version < (3, 13) else (-2, -1)
-
-    @property
-    def second_item_at(self) -> int:
-        """The second item of a tuple, from its content on. A size and, from 3.14 on, a hash come
-        before the first item (Include/cpython/tupleobject.h)."""
-        return 24 if self.version >= (3, 14) else 16
 
     @property
     def has_exits_apart(self) -> bool:
@@ -108,10 +106,9 @@ _FRAME_OF_312 = FrameLayout(
     exceptions_at=40, local_count_at=72, instructions_at=192,
 )  # fmt: skip
 #: The frame of a generator, behind its state (Include/cpython/genobject.h).
-_GENERATOR_FRAMES = {
-    (3, 8): 16, (3, 9): 16, (3, 10): 16, (3, 11): 80, (3, 12): 72, (3, 13): 72, (3, 14): 72,
-}  # fmt: skip
+_GENERATOR_FRAMES = {(3, 8): 16, (3, 9): 16, (3, 10): 16, (3, 11): 80, (3, 12): 72, (3, 13): 72}
 GENERATOR_STATE_BEFORE = 5  # bytes before that frame, from 3.11 on
+_ITEMS_AT = 24  # of a tuple
 #: threads, id of a thread, its frame, the frame of its C frame; the layout of frames.
 _OLD: dict[tuple[int, int], tuple[int, int, int, int | None, FrameLayout]] = {
     (3, 8): (8, 176, 24, None, _BLOCKS_OF_38),
@@ -140,24 +137,27 @@ def layout_of(version: tuple[int, int], table: Sequence[int]) -> StateLayout | N
         code_name_at = 112 if version < (3, 11) else 120
         return StateLayout(
             version, threads_at, thread_id_at, frame_at, frame_of_c_frame_at, frame, name_at,
-            code_name_at, _GENERATOR_FRAMES[version],
+            code_name_at, _GENERATOR_FRAMES[version], _ITEMS_AT,
         )  # fmt: skip
     if version not in _WORDS or len(table) < TABLE_WORDS:
         return None
-    is_threaded = is_free_threaded(table)
-    if is_threaded and version > NEWEST_FREE_THREADED:
-        return None
-    more = FREE_THREADED_HEADER - HEADER if is_threaded else 0  # bytes
+    more = FREE_THREADED_HEADER - HEADER if is_free_threaded(table) else 0  # bytes
+    if version in _LATER_WORDS:
+        copy_number_at, copies_at, generator_frame_at, items_at = (
+            table[word] for word in _LATER_WORDS[version]
+        )
+    else:
+        copy_number_at, copies_at = 0, 0
+        generator_frame_at, items_at = _GENERATOR_FRAMES[version] + more, _ITEMS_AT + more
     frame_at, thread_id_at, caller, code, instruction, locals_, instructions = (
         table[word] for word in _WORDS[version]
     )
     frame = FrameLayout(
         size=locals_ + 8, caller_at=caller, code_at=code, locals_at=locals_,
         instruction_at=instruction, exceptions_at=40 + more, local_count_at=72 + more,
-        instructions_at=instructions,
+        instructions_at=instructions, copy_number_at=copy_number_at, copies_at=copies_at,
     )  # fmt: skip
-    generator_frame_at = _GENERATOR_FRAMES[version] + more if version in _GENERATOR_FRAMES else 0
     return StateLayout(
         version, table[_THREADS_AT], thread_id_at, frame_at, None, frame, 32 + more, 120 + more,
-        generator_frame_at,
+        generator_frame_at, items_at,
     )  # fmt: skip

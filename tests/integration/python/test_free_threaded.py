@@ -15,6 +15,7 @@ from locktop.collector.model.locks import PAUSE
 from locktop.collector.sources.attach import attach
 from locktop.collector.sources.launch import preload_environment
 
+_SCANS = 10
 both_ways = pytest.mark.parametrize("prepared", [True, False], ids=["prepared", "unprepared"])
 
 
@@ -60,6 +61,14 @@ def test_a_pause_of_all_threads_is_no_lock_of_the_program(python: str, prepared:
                 assert time.monotonic() < deadline, name
                 name = awaited(source.scan(resolve=True), waiter)
                 assert not name.startswith(("Lock ", "GIL")), name
+
+
+def test_a_healthy_program_has_no_deadlock(python: str) -> None:
+    with Target([python, str(source_of("python_healthy"))]) as target:
+        target.expect("ready")
+        with closing(attach(target.pid)) as source:
+            for _ in range(_SCANS):
+                assert source.scan(resolve=True).deadlocks == ()
 
 
 @both_ways

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from support.pythons import PYTHON, all_pythons, has_mutexes, need_holders, version
+from support.pythons import PYTHON, all_pythons, has_mutexes, version
 from support.targets import PATIENCE_S, Target, source_of
 
 from locktop.collector.linux.threads import KernelThreads
@@ -50,7 +50,6 @@ def expected(truth: dict[int, tuple[str, list[int]]]) -> Holders:
 
 @pytest.mark.parametrize("python", PYTHONS)
 def test_a_thread_in_a_block_is_named_and_one_that_left_it_is_not(python: str) -> None:
-    need_holders(python)
     with Target([python, str(source_of("python_with_blocks"))]) as target:
         truth = {int(tid): (way, tids) for tid, (way, tids) in target.truth().items()}
         ways = {tid: way for tid, (way, _) in truth.items()}

@@ -22,4 +22,7 @@ def test_another_version_has_none(version: tuple[int, int]) -> None:
 def test_objects_without_the_gil_have_a_larger_head() -> None:
     layout = layout_of((3, 13), is_free_threaded=True)
     assert layout is not None
-    assert (layout.header, layout.text_at) == (32, 56)
+    assert (layout.header, layout.text_at, layout.state_shift) == (32, 56, 2)
+    layout = layout_of((3, 14), is_free_threaded=True)
+    assert layout is not None
+    assert (layout.text_at, layout.state_shift) == (56, 8), "the state begins with a byte"

@@ -35,4 +35,11 @@ def test_a_free_threaded_layout_follows_from_a_larger_header() -> None:
     assert layout.frame.exceptions_at == usual.frame.exceptions_at + 16
     assert layout.frame.local_count_at == usual.frame.local_count_at + 16
     assert layout.frame.locals_at == usual.frame.locals_at, "the table says it"
-    assert layout_of((3, 14), table) is None, "nobody tried it"
+    assert layout.frame.copy_number_at == 0, "there are no copies of instructions"
+
+
+def test_from_3_14_on_the_table_says_more() -> None:
+    layout = layout_of((3, 14), WORDS)
+    assert layout is not None
+    assert (layout.frame.copy_number_at, layout.frame.copies_at) == (38, 49)
+    assert (layout.generator_frame_at, layout.items_at) == (85, 57)
