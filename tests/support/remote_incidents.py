@@ -208,7 +208,7 @@ INCIDENTS = (
         (),
         (
             r"g_catalog",
-            r"held by query:\d+ \(\d+\) reads it for \S+, taken at read_price starved_update\.c:18",
+            r"held by query:\d+ reads it for \S+, taken at read_price starved_update\.c:18",
             r"starved_update\.c:18; now \w+",
             r"prices \S+, in update_prices starved_update\.c:\d+",
             r"Starved writer: 1 writer waits",

@@ -313,7 +313,7 @@ class _HolderSearch:
         asleep = {
             _HoldQuestion(tid, moment.counts, target.words): moment
             for tid, moment in self._others(target).items()
-            if _sleeps(moment)
+            if _sleeps(moment) and not self._waits_at(moment, target)
         }
         likenesses = self._before.likenesses
         calls = [moment.call for question, moment in asleep.items()
@@ -336,6 +336,11 @@ class _HolderSearch:
                 candidates.append(_Candidate(question, moment, likeness))
         candidates.sort(key=lambda candidate: not candidate.likeness.references)
         return candidates if is_complete else None
+
+    def _waits_at(self, moment: ThreadMoment, target: _Target) -> bool:
+        """Return whether a thread waits for the lock by now, but did not yet in the scan."""
+        call = futex.parse_wait(self._pid, moment.call) if moment.call is not None else None
+        return call is not None and call.address in target.words.addresses
 
     def _likeness(self, call: SystemCall, stack: Unwound | None, target: _Target) -> _Likeness:
         size = stack.heights[-1] if stack is not None and stack.complete else _STACK_SIZE
@@ -379,7 +384,7 @@ class ProbableHolders:
             return False
         began = time.thread_time()
         try:
-            probable = self._lasting(wanted)
+            probable = self._lasting(wanted, draft)
             if is_full or time.monotonic() >= self._again_at:
                 budget_s = _FULL_SCAN_S if is_full else _SCAN_S
                 search = _HolderSearch(self._pid, self._tasks, draft, unwinder, self._kept, is_full)
@@ -406,16 +411,22 @@ class ProbableHolders:
         pause_s = (used_s - unpaused_s) / _MAX_SHARE
         self._again_at = max(self._again_at, time.monotonic() + pause_s)
 
-    def _lasting(self, wanted: Mapping[int, _WantedLock]) -> dict[int, tuple[ProbableHolder, ...]]:
-        """Return the probable holders of the last search that sleep on."""
+    def _lasting(
+        self, wanted: Mapping[int, _WantedLock], draft: Draft
+    ) -> dict[int, tuple[ProbableHolder, ...]]:
+        """Return the probable holders of the last search that sleep on, but for its waiters."""
         probable = {id_: holders for id_, holders in self._probable.items() if id_ in wanted}
         tids = {holder.tid for holders in probable.values() for holder in holders}
         moments = self._tasks.moments(tids) if tids else {}
         asleep = {tid for tid in moments if moments[tid].counts == self._counts.get(tid)}
+        waits = {(each.waiting_for.lock, each.tid) for each in draft.threads if each.waiting_for}
         lasting = {
-            id_: tuple([holder for holder in holders if holder.tid in asleep])
+            id_: tuple([
+                holder for holder in holders
+                if holder.tid in asleep and (id_, holder.tid) not in waits
+            ])
             for id_, holders in probable.items()
-        }
+        }  # fmt: skip
         return {id_: holders for id_, holders in lasting.items() if holders}
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 from contextlib import closing
 
 import pytest
+from msgspec.structs import replace
 from probable.deadlocks import check
 from probable.judge import judge
 from probable.programs import LIBRARIES, program
 from support.targets import Compiler, Target
 
+from locktop.collector.model import Draft, Thread
 from locktop.collector.sources.attach import attach
+from locktop.collector.sources.probes.probable_holders import ProbableHolders
 from locktop.collector.sources.unnamed_waits import needs_names
 
 _LIBRARIES = {library.name: library for library in LIBRARIES if library.language != "python"}
@@ -76,3 +79,39 @@ def test_a_healthy_program_has_no_deadlock(library: str, compiler: Compiler) -> 
         with closing(attach(target.pid)) as source:
             for _ in range(_SCANS):
                 assert source.scan(resolve=True).deadlocks == ()
+
+
+def test_a_thread_that_waits_since_the_scan_is_no_holder(
+    compiler: Compiler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A search reads the threads later than the scan does, whose waits it takes."""
+    annotate, late = ProbableHolders.annotate, set[tuple[int, int]]()  # locks, and their waiters
+
+    def annotate_later(self: ProbableHolders, draft: Draft, is_full: bool) -> bool:
+        scanned, threads, first = draft.threads, list[Thread](), set[int]()
+        for thread in scanned:
+            wait = thread.waiting_for
+            if wait is not None and wait.lock in first:
+                late.add((wait.lock, thread.tid))
+                threads.append(replace(thread, waiting_for=None))
+                continue
+            first |= {wait.lock} if wait is not None else set()
+            threads.append(thread)
+        draft.threads = tuple(threads)
+        answer = annotate(self, draft, is_full)
+        draft.threads = scanned
+        return answer
+
+    monkeypatch.setattr(ProbableHolders, "annotate", annotate_later)
+    command = program(_LIBRARIES["semaphore"], "-O2", compiler, "healthy")
+    seen = 0
+    with Target(command) as target:
+        target.expect("ready")
+        with closing(attach(target.pid)) as source:
+            for _ in range(_SCANS):
+                late.clear()
+                locks = source.scan(resolve=True).locks
+                named = {(lock.id, each.tid) for lock in locks for each in lock.holders_probable}
+                assert named.isdisjoint(late)
+                seen += len(late)
+    assert seen
