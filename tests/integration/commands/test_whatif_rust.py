@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 from support import tool
-from support.targets import StartTarget
+from support.targets import PATIENCE_S, StartTarget
 from support.whatif import answer
 
 #: Threads, the hold and the time between two holds.
@@ -34,8 +35,10 @@ def test_a_rust_mutex_that_is_mostly_free_is_refused(
     need("rustc")
     target = start_target("rust_rounds", *RARE)
     target.expect("ready")
-    done = tool.run("whatif", "-p", target.pid, "-d", "3", "--hold", "Rust Mutex=0.5x",
-                    "--format", "json")  # fmt: skip
+    options = ("-d", "3", "--hold", "Rust Mutex=0.5x", "--format", "json")
+    deadline = time.monotonic() + PATIENCE_S
+    while "no lock is contended" in (done := tool.run("whatif", "-p", target.pid, *options)).stderr:
+        assert time.monotonic() < deadline, "two threads meet at the lock"
     assert done.returncode == 3, done.stderr
     document = json.loads(done.stdout)
     assert not document["predictions"]
